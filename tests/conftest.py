@@ -1,4 +1,4 @@
-"""The recorder that looks over the gate's shoulder, and norms in which sensitivities are proved."""
+"""Shared fixtures: a recorder of the mechanisms' inputs, and norms in which sensitivities are proved."""
 
 import os
 from collections import Counter
@@ -19,26 +19,26 @@ if (shared := Path(__file__).parents[2] / "shared" / "data").exists():
 
 @pytest.fixture
 def monkeypatch(monkeypatch):
-    """As pytest's; no plan of whole code is taken for one of patched code, nor the other way round."""
+    """Pytest's fixture; plans are cached separately for patched and unpatched code."""
     plan.forget()
     yield monkeypatch
     plan.forget()
 
 
 def alike(data, column, many):
-    """Return the data with persons in a column, `many` rows each, alike: it does not matter which of them count."""
+    """Return the data with a column of persons, each with `many` equal rows, so that it does not matter which count."""
     persons = np.arange(len(data)) // many
     return data.iloc[many * persons].reset_index(drop=True).assign(**{column: persons})
 
 
 def thinned(every):
-    """Of the cases of a test the fast gate runs each so many-th, beginning with the first; `make test-all` runs all."""
+    """Of a test's cases the fast gate runs every n-th, from the first; `make test-all` runs all of them."""
     return pytest.mark.thinned(every)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark as slow the cases of thinned tests that the fast gate leaves out."""
+    """Mark the cases of thinned tests that the fast gate leaves out as slow."""
     met = Counter()
     for item in items:
         if (mark := item.get_closest_marker("thinned")) and not item.get_closest_marker("slow"):
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items):
 
 
 def looped(values):
-    """Run a test for all values in one go: of cases that take less time than it takes to begin a test."""
+    """Run a test in one loop over all values, for cases that are faster than the overhead of a test."""
 
     def of(test):
         def every():
@@ -63,18 +63,18 @@ def looped(values):
 
 
 def slow(*values, **more):
-    """A case of a test that `make test-all` runs, and the fast gate leaves out."""
+    """A case that only `make test-all` runs."""
     return pytest.param(*values, marks=pytest.mark.slow, **more)
 
 
 def mechanism_classes(kind=Mechanism):
-    """Return every class of mechanisms that can be reached from the base class."""
+    """Return all subclasses of the mechanisms' base class, direct or not."""
     below = [other for one in kind.__subclasses__() for other in mechanism_classes(one)]
     return [kind, *dict.fromkeys(below)]
 
 
 class Given(NamedTuple):
-    """What a mechanism was given for one question."""
+    """Input of a mechanism for one question."""
 
     name: str
     mechanism: Any
@@ -85,13 +85,13 @@ class Given(NamedTuple):
 
     @property
     def sensitivity(self):
-        """The claim, of a mechanism that adds noise to a total."""
+        """Claimed sensitivity of a mechanism that adds noise to a total."""
         return self.within.sensitivity(self.mechanism.norm, self.relation)
 
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """Record what each question's mechanism was given: a list of `Given`, in order; those within others left out."""
+    """Record the inputs of each question's mechanism as a list of `Given`, in order, without nested ones."""
     given, inside = [], []
 
     def listen(kind):
@@ -116,7 +116,7 @@ def recorded(monkeypatch):
 
 @pytest.fixture
 def given_of(recorded):
-    """Make a call; return what the real run gave the mechanisms, one a release, and the fit: no rehearsal."""
+    """Make a call; return the mechanisms' inputs in the real run, one per release, and the fit."""
 
     def run(call):
         del recorded[:]
@@ -129,20 +129,20 @@ def given_of(recorded):
 
 
 def norm_of(sensitivity):
-    """The norm that a sensitivity names, of weighted coordinates."""
+    """Norm of weighted coordinates that a sensitivity names."""
     if sensitivity.norm == "hull":
         return HullLaw(sensitivity.weights, sensitivity.pairs).norm
     return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]
 
 
 def gap(here, there, sensitivity):
-    """How far apart two exact totals are, in units of the claimed sensitivity."""
+    """Distance of two exact totals in units of the claimed sensitivity."""
     moved = (sensitivity.weights * (here.value() - there.value()))[None]
     return float(norm_of(sensitivity)(moved)[0] / sensitivity.size)
 
 
 def nuclear(pairs, packed):
-    """Sum of absolute eigenvalues; squares that were not released are first-order products, other entries zero."""
+    """Sum of absolute eigenvalues; unreleased squares are first-order products, other unreleased entries are zero."""
     i, j = pairs
     matrix = np.zeros((*packed.shape[:-1], j.max() + 1, j.max() + 1))
     matrix[..., i, j] = matrix[..., j, i] = packed

@@ -1,15 +1,15 @@
-"""What makes a drawing readable, measured where its texts are drawn."""
+"""Checks that a drawing is readable, from the positions of its texts."""
 
 from itertools import combinations
 
 
 def texts(figure):
-    """Return all texts of a drawn figure that are seen."""
+    """Return all visible texts of a drawn figure."""
     return [text.get_text() for text in _seen(figure)]
 
 
 def assert_readable(figure):
-    """No text lies beyond the figure, and no label of a tick, title or label of an axis upon another."""
+    """Check that no text lies outside the figure and that tick labels, titles and axis labels do not overlap."""
     figure.draw_without_rendering()
     boxes = {text: text.get_window_extent() for text in _seen(figure)}
     whole = figure.bbox

@@ -1,4 +1,4 @@
-"""Every verb with every algorithm and every budget: the calls over which laws of the whole house run."""
+"""Every function with every algorithm and every budget: the calls over which general laws are tested."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ class Call(NamedTuple):
 
     @property
     def generous(self):
-        """Thirty times its first budget: what drowns otherwise shows."""
+        """Thirty times its first budget, at which noise does not hide the results."""
         return {name: value if name == "delta" else 30 * value for name, value in self.budgets[0].items()}
 
     def __call__(self, data, budget=None, **more):

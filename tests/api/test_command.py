@@ -35,7 +35,7 @@ PLANTED = 0.734512345
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A custodian's folder: a plan, a study, rows."""
+    """A custodian's folder with a plan, a study and rows."""
     monkeypatch.chdir(tmp_path)
     PLAN.save("mean.plan.json")
     STUDY.save("study.json")
@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def ran(capsys, *arguments):
-    """Return the exit code of a command, what it printed, and what it complained of."""
+    """Return the exit code, the output and the error output of a command."""
     code = command.main([str(part) for part in arguments])
     return code, *capsys.readouterr()
 
@@ -63,7 +63,7 @@ BUDGET = ("--budget", "eps=2", "--analyst", "ann")
 
 @pytest.fixture
 def declared(folder):
-    """The folder of the custodian, with the domain and a file of CSV in which values are planted in malformed lines."""
+    """The custodian's folder with the domain and a CSV file that has planted values in malformed lines."""
     (folder / "domain.json").write_text(DOMAIN.to_json())
     text = DOMAIN.synthetic(500, seed=3).to_csv(index=False).splitlines()
     text[5] = f"{PLANTED},a,{PLANTED},8"
@@ -207,7 +207,7 @@ RUN = "run y.plan.json --data y.parquet --ledger l.sqlite --budget eps=3 --analy
 
 
 def analyst():
-    """Write a plan, with the script that was tried on made-up rows."""
+    """Write a plan, with the script that was tried on synthetic rows."""
     rows = WAGES.synthetic(2000, seed=1)
     plan = ps.dp_lm("y ~ x", rows, eps=2.0, domain=WAGES, mech="suffstats", dry_run=True)
     plan.accept({"x": 50}).save("y.plan.json")
@@ -219,14 +219,14 @@ def custodian():
 
 
 def reader():
-    """Print what is in the fit."""
+    """Print the content of the fit."""
     fit = ps.load("y.fit.json")
     predicted = fit.predict(pd.DataFrame({"x": [0.5]}))
     sys.stdout.write(f"{fit.summary()}\n{fit.digest} {len(predicted.dropna())} {fit.tidy().shape}")
 
 
 def forked(person, folder):
-    """Return what a person prints, in a process of their own that is forked off this one."""
+    """Return the output of a person's script in a process forked off this one."""
 
     def work():
         os.chdir(folder)
@@ -241,7 +241,7 @@ def forked(person, folder):
 
 
 def fresh(person, folder):
-    """Return what a person prints, in a process that begins by importing the package."""
+    """Return the output of a person's script in a new process that imports the package itself."""
     code = f"from tests.api import test_command; test_command.{person.__name__}()"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, env=ENVIRONMENT)
     assert run.returncode == 0 and run.stderr == "", run.stderr

@@ -1,4 +1,4 @@
-"""Every verb at the edges of what it takes: an answer, or a refusal with a cure; never a failure."""
+"""Every function at the limits of its arguments: an answer, or an error with a cure; never a crash."""
 
 import numpy as np
 import pandas as pd
@@ -59,7 +59,7 @@ NEITHER = ({"eps": 1.0}, {"mu": 1.0})
 
 
 def said(verb, formula, n=240, **options):
-    """Return what a fit says, or the refusal."""
+    """Return the texts of a fit, or its error."""
     try:
         return str(getattr(ps, f"dp_{verb}")(formula, ROWS[n], domain=DOMAIN, rng=1, **options))
     except ps.PrivstatsError as refusal:
@@ -70,7 +70,7 @@ def said(verb, formula, n=240, **options):
 
 
 EVERY = [(fit, setting) for fit in FITS for setting in SETTINGS]
-SOME = EVERY[::5]  # every fit and every setting is among them
+SOME = EVERY[::5]  # contains every fit and every setting
 
 
 def answered(fit, setting, budget):

@@ -1,4 +1,4 @@
-"""Random arguments and frames: a result or one of our own refusals, never a row, and neighbours alike."""
+"""Random arguments and frames give a result or one of our own errors; no row leaks, and neighbours behave alike."""
 
 import pickle
 import warnings
@@ -64,7 +64,7 @@ def pick(rng, values):
 
 
 def call(rng):
-    """A verb, its formula and options: most of them sound."""
+    """A function, its formula and options, most of them valid."""
     verb = pick(rng, list(OPTIONS))
     parts = [pick(rng, SOUND if rng.uniform() < 0.95 else ANY) for _ in range(int(rng.integers(1, 3)))]
     right = "".join(part + pick(rng, OPERATORS if rng.uniform() < 0.05 else [" + "]) for part in parts[:-1]) + parts[-1]
@@ -83,7 +83,7 @@ def call(rng):
 
 
 def frames(rng):
-    """A frame and a neighbour of it: one row is another one's."""
+    """A frame and a neighbour of it, which differ in one row."""
     data = pd.DataFrame(
         {
             "y": rng.normal(0, 2, N),
@@ -103,13 +103,13 @@ def frames(rng):
     for name in data:
         cells = other[name].tolist()
         cells[row] = pick(rng, [*ODD, 0.5, "a"])
-        # whatever dtype pandas makes of it: a neighbour may change the dtype of a whole column
+        # with any dtype that pandas gives: a neighbour may change the dtype of a whole column
         other[name] = pd.Series(cells) if rng.uniform() < 0.5 else pd.Series(cells, dtype=object)
     return data, other
 
 
 def outcome(verb, data, keywords):
-    """What a call shows: "refused" and the words, or the verb and the method that had a result."""
+    """The observable outcome of a call: "refused" with the error text, or the function and the method of the result."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -138,7 +138,7 @@ def test_whatever_is_asked_of_whatever_data_nothing_shows_but_a_result_or_a_refu
         (verb, keywords), (data, neighbour) = call(rng), frames(rng)
         shown, other = outcome(verb, data, keywords), outcome(verb, neighbour, keywords)
         results[shown[0]] += 1
-        if keywords.get("unit") is None:  # the number of units is public, and here it may differ
+        if keywords.get("unit") is None:  # the number of units is public and may differ here
             same = shown == other if shown[0] in ("refused", "plan") else shown[0] == other[0]
             assert same, (verb, keywords, shown, other)
     assert results.total() - results["refused"] >= 2, results

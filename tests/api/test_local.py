@@ -1,4 +1,4 @@
-"""The local model from outside: what the collector makes of answers, what holders tell in all, and what is refused."""
+"""The local model from outside: the collector's estimates, the total privacy loss of holders, and refused calls."""
 
 import inspect
 import math
@@ -55,7 +55,7 @@ def test_intervals_of_proportions_cover():
         hits.append(low <= 0.3 <= high)
         z.append((fit.proportion - 0.3) / fit.bse)
     assert abs(np.mean(hits) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / len(hits))
-    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * len(z)))  # half the noise is seen
+    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * len(z)))  # would fail with half of the noise
     assert abs(np.mean(z)) < 4 / math.sqrt(len(z))
 
 
@@ -126,7 +126,7 @@ def test_rows_reach_the_collector_through_answers_only(monkeypatch):
 
 
 def solved(x, y):
-    """Coefficients with weights ``min(1, 2 / |x|^2)`` and Huber's psi, and their sandwich, of rows in their scales."""
+    """Coefficients with weights ``min(1, 2 / |x|^2)`` and Huber's psi, and their sandwich, for scaled rows."""
     theta, w = np.zeros(x.shape[1]), np.minimum(1, 2 / (x**2).sum(axis=1))
     for _ in range(200):
         residual = y - x @ theta
@@ -165,7 +165,7 @@ def test_intervals_cover():
         hits.append((interval[0] <= TRUTH) & (interval[1] >= TRUTH))
         z.append((fit.params - TRUTH) / fit.bse)
     assert abs(np.mean(hits) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / np.size(hits))
-    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * np.size(z)))  # half the noise is seen
+    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * np.size(z)))  # would fail with half of the noise
     assert fit.noise_share.min() > 0.8
 
 
@@ -294,7 +294,7 @@ def test_a_seed_repeats_a_call_and_no_other_and_voids_the_guarantee():
 
 
 class Loud:
-    """A cell whose every reading fails with what it holds."""
+    """A cell whose methods all raise an error that contains its value."""
 
     def __eq__(self, other):
         raise ValueError("SECRET 987654")

@@ -1,4 +1,4 @@
-"""A verb is its signature and its docstring: every option is named, described, and bound before anything is touched."""
+"""Each function's options are in its signature, its docstring and its checks before any data are read."""
 
 import inspect
 import itertools
@@ -71,11 +71,11 @@ def test_the_docstring_has_an_example_and_never_refers_to_another_verb(verb):
 
 
 class Touched(Exception):
-    """Somebody looked."""
+    """Raised if the data are accessed."""
 
 
 class Trap:
-    """Data that nobody may look at."""
+    """Data that must not be accessed."""
 
     def __getattr__(self, name):
         raise Touched(name)

@@ -1,4 +1,4 @@
-"""Planted values that occur nowhere else, and where to look for them."""
+"""Planted values that occur nowhere else, and searches for them."""
 
 import io
 import logging
@@ -24,7 +24,7 @@ ROWS = (BlockRows, RowValues, Block, Conversation, Frame, Batches, Kept, File)  
 
 
 def frame(n=N):
-    """Rows of the domain of `tests.every`."""
+    """Rows inside the domain of `tests.every`."""
     data = pd.DataFrame({"y": np.linspace(0, 100, n), "x": np.linspace(5, 80, n), "z": np.linspace(0, 10, n)})
     data["g"] = np.array(["a", "b"])[np.arange(n) % 2]
     data["b"], data["w"], data["count"] = data["z"] > 5, np.linspace(0.5, 2, n), np.arange(n) % 7
@@ -72,7 +72,7 @@ def walk(value, depth=4, seen=None):
 
 
 def spill(error):
-    """Everything an exception carries: words, chained exceptions, and the variables of our frames."""
+    """All that an exception carries: its text, chained exceptions, and variables in frames of the package."""
     chain = [error]
     while chain:
         one = chain.pop()
@@ -88,7 +88,7 @@ def spill(error):
 
 
 def refusal(call, kind=ps.PrivstatsError):
-    """Return the refusal of a call, which must not warn or log."""
+    """Return the error of a call, which must not warn or log."""
     log = io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger().addHandler(handler)
@@ -105,7 +105,7 @@ def refusal(call, kind=ps.PrivstatsError):
 
 
 def assert_holds_no_row(thing, rows=N):
-    """Look for planted values, and for anything as long as the data, in all that can be reached, and in a pickle."""
+    """Refuse planted values, and arrays as long as the data, in all reachable objects and in a pickle."""
     held = pickle.dumps(thing)
     for canary in CANARIES:
         assert str(canary).encode() not in held

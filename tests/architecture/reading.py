@@ -1,6 +1,6 @@
-"""What a privacy reviewer reads for each route: the trusted files that a fit runs through, with their lines.
+"""Trusted files that a privacy reviewer reads for each kind of fit, with their numbers of lines.
 
-``python -m tests.architecture.reading`` writes the lists of PRIVACY.md anew.
+``python -m tests.architecture.reading`` rewrites the lists in PRIVACY.md.
 """
 
 import ast
@@ -71,7 +71,7 @@ def charged():
 
 
 def rows():
-    """A few made-up rows."""
+    """A few synthetic rows."""
     rng = np.random.Generator(np.random.PCG64(1))
     x = rng.uniform(-1, 1, 2000)
     y = np.clip(0.2 + 0.5 * x + 0.2 * rng.standard_normal(2000), -1, 1)
@@ -88,9 +88,9 @@ def rows():
 
 
 def places_of(route):
-    """Return the trusted places that a fit runs through: file, first line of the function.
+    """Return the trusted code that a fit runs through: file, and first line of the function.
 
-    Rehearsals have the mechanisms' own answers here, so that those are listed which this fit may ask and does not.
+    Rehearsals use the mechanisms' answers here, so that questions which a fit may ask but does not are included.
     """
     seen = set()
 
@@ -109,13 +109,13 @@ def places_of(route):
 
 
 def read_of(route):
-    """Return what is to be read for a route: for each trusted file, the definitions that are used."""
+    """Return the trusted definitions that a kind of fit uses, for each file."""
     used = {}
     for name, line in places_of(route):
         for one, node in definitions(name).items():
             if first_line(node) <= line <= node.end_lineno:
                 used.setdefault(name, set()).add(one)
-    for name, ones in used.items():  # a class is read with those that it inherits from
+    for name, ones in used.items():  # a class is read together with its base classes
         known = definitions(name)
         for _ in known:
             bases = (ast.unparse(base) for one in ones for base in getattr(known[one], "bases", ()))
@@ -143,7 +143,7 @@ def first_line(node):
 
 
 def lines(name, used):
-    """Return the lines of code of definitions, and of trusted constants; and those with all text."""
+    """Return the number of code lines of definitions and trusted constants, and that of all their lines."""
     text = (ROOT / name).read_text()
     tree, known = ast.parse(text), definitions(name)
     inside = {k for one in used for k in range(first_line(known[one]), known[one].end_lineno + 1)}
@@ -178,7 +178,7 @@ def lists():
 
 
 def split(text):
-    """Return a page before, between and after the marks."""
+    """Return the page before, between and after the marks."""
     before, rest = text.split(BEGIN)
     between, after = rest.split(END)
     return before, between, after

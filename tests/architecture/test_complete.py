@@ -1,4 +1,4 @@
-"""Cells that are missing although their column is declared complete move nothing further than the noise allows."""
+"""Missing cells in columns declared complete change no total by more than the sensitivity."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from tests.every import CALLS, DOMAIN
 from tests.laws.neighbours import step, transcripts, with_rows  # noqa: F401
 
 COMPLETE = ps.Domain(DOMAIN, complete=True)
-MISSING = [  # of which each call meets some
+MISSING = [  # each call uses some of these
     dict.fromkeys(DOMAIN, np.nan),
     dict.fromkeys(DOMAIN),
     dict.fromkeys(DOMAIN, pd.NA),

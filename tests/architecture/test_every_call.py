@@ -1,4 +1,4 @@
-"""Every verb with every algorithm under every budget: what it spends, and what it leaves behind."""
+"""Every function with every algorithm under every budget: its cost, and the objects that remain."""
 
 import warnings
 
@@ -45,7 +45,7 @@ def fits(promises, whole):
 
 
 def paths(plan):
-    """What each way through a plan may spend: without, and with, the optional questions that it may ask."""
+    """Return the possible spending of a plan on each branch, without and with its optional questions."""
     for branch in plan.branches or (None,):
         mine = [p for p in plan.planned if p.branch in (None, branch)]
         hosts = {p.label: p for p in mine if not p.within_share_of}
@@ -74,14 +74,14 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
     assert capsys.readouterr() == ("", "")
     assert not reveals(f"{shown} {ledger!r} {ledger.entries!r}")
     (plan,) = plans
-    assert_holds_no_row((fit, ledger, plan))  # plans are remembered
+    assert_holds_no_row((fit, ledger, plan))  # plans are cached
     assert fits([one.promise for one in given], whole)
     assert [one.promise for one in given] == [release.keeps for release in fit.releases]
     assert all(fits(path, plan.accounted) for path in paths(plan))
     assert fits([promise for _, promise in plan.charge], plan.accounted)
     assert not fits([*(promise for _, promise in plan.charge), plan.accounted.part(1e-3)], plan.accounted)
     assert plan.accounted == whole or isinstance(whole, ApproxDP)
-    if isinstance(whole, ApproxDP):  # accounted in another kind, which implies the promise
+    if isinstance(whole, ApproxDP):  # accounted in a kind that implies the promise
         assert fits([plan.accounted], whole)
     with pytest.raises(ps.BudgetError, match="the ledger has"):
         ledger.charge(plan.charge, "once more", together)

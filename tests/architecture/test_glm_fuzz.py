@@ -1,4 +1,4 @@
-"""Random models with a link, and robust ones, of odd rows: a result that can be read to the end, or a refusal."""
+"""Random models with a link, and robust ones, on unusual rows: a complete result or an error with a cure."""
 
 import pickle
 import warnings
@@ -31,12 +31,12 @@ NEW = pd.DataFrame({"x": [0.0, 2], "z": [1.0, 3], "g": ["a", "c"], "o": [0, 1.0]
 
 
 def odd_frame(rng):
-    """Rows of which some columns are strange."""
+    """Rows with some unusual columns."""
     n = int(rng.choice([12, 40, 300]))
     numbers = {name: rng.uniform(-1, 2, n) for name in ("x", "z", "w", "o")}
     data = pd.DataFrame({**numbers, "wage": rng.normal(50, 7, n), "u": np.arange(n) // 3})
     data["g"] = np.where(np.arange(n) < 1, "c", "a") if rng.random() < 0.3 else rng.choice(["a", "b", "c"], n)
-    y = data["x"] > 0 if rng.random() < 0.5 else rng.random(n) < 0.5  # separated, or not
+    y = data["x"] > 0 if rng.random() < 0.5 else rng.random(n) < 0.5  # separated by x, or random
     data = data.assign(y=1.0 * y, count=60.0 * y, size=rng.gamma(2, 2, n))
     for name in rng.choice(["x", "z", "wage", "y", "count", "size", "w", "o"], int(rng.integers(0, 5))):
         value = SINGLE[rng.integers(len(SINGLE))]
@@ -45,7 +45,7 @@ def odd_frame(rng):
 
 
 def odd_call(rng, model):
-    """A formula and options, sound ones nearly always."""
+    """A formula and options, which are nearly always valid."""
     response, options = RESPONSES[model]
     pure = model in ("logit", "huber", "median") and rng.random() < 0.4
     right = " + ".join(dict.fromkeys(rng.choice(TERMS, int(rng.integers(1, 4)))))
@@ -60,7 +60,7 @@ def odd_call(rng, model):
 
 
 def read_to_the_end(fit):
-    """Look at everything that a fit shows; all of it is finite, or not given."""
+    """Evaluate all results of a fit; each number is finite or reported as not given."""
     summary = str(fit.summary())
     given = fit.params.notna().all()
     assert given or "not given" in summary
@@ -93,7 +93,7 @@ def test_whatever_the_rows_a_fit_can_be_read_to_the_end_without_a_warning(model,
             else:
                 read_to_the_end(fit)
                 results["result"] += 1
-    assert results["result"] >= 0.6 * sum(results.values())  # else too little was tried
+    assert results["result"] >= 0.6 * sum(results.values())  # otherwise too few calls gave results
 
 
 FAR = {"poisson": ("count", -1.0), "gamma": ("size", 1.0), "probit": ("y", -1.0), "logit": ("y", -1.0)}
@@ -103,7 +103,7 @@ FAR = {"poisson": ("count", -1.0), "gamma": ("size", 1.0), "probit": ("y", -1.0)
 @pytest.mark.parametrize("model", FAR)
 @pytest.mark.parametrize("mu", [1e-6, 1e6])
 def test_rows_without_curvature_leave_no_infinite_step(model, mu):
-    response, end = FAR[model]  # offsets at the ends of wide ranges, in models of one column
+    response, end = FAR[model]  # offsets at the ends of wide ranges, in models with one column
     data = pd.DataFrame({response: np.zeros(200), "x": np.full(200, 2.0), "o": np.full(200, end)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

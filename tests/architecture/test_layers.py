@@ -1,4 +1,4 @@
-"""Who may import whom (CONTRIBUTING, the rooms), read from the source."""
+"""The import rules between rooms (CONTRIBUTING, "The rooms"), checked in the source."""
 
 import ast
 import subprocess
@@ -130,7 +130,7 @@ def test_only_the_language_knows_patsy_and_only_one_file_makes_chance(file):
         if name.split(".")[0] == "patsy":
             assert file.relative_to(ROOT).as_posix() == "formula/language.py"
         assert name.split(".")[0] != "random"
-        assert name != "logging" or file.relative_to(ROOT).as_posix() == "gate/dask_frames.py"  # which silences
+        assert name != "logging" or file.relative_to(ROOT).as_posix() == "gate/dask_frames.py"  # it silences Dask
         if name.split(".")[0] in {"secrets", "randomgen"}:
             assert file.name == "random.py"
 
@@ -192,7 +192,7 @@ def test_no_rooms_import_one_another_in_a_circle():
 
 
 def circles(uses):
-    """What is in a circle, or behind one."""
+    """Modules in an import circle, or that depend on one."""
     left = dict(uses)
     while free := [name for name, others in left.items() if not others & left.keys()]:
         for name in free:
@@ -201,7 +201,7 @@ def circles(uses):
 
 
 def constants(file):
-    """Names that a module gives to values, and the values as they are written."""
+    """Names of a module's constants, and the source of their values."""
     for node in tree(file).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:

@@ -1,4 +1,4 @@
-"""Plant values that occur nowhere else, let calls fail, and look for them in everything that leaves."""
+"""Planted values that occur nowhere else do not appear in any output of calls that fail."""
 
 import asyncio
 import contextlib
@@ -94,7 +94,7 @@ def test_a_failure_inside_the_gate_tells_nothing(monkeypatch, name, place, failu
 
 
 class Alarm(BaseException):
-    """What a time limit might raise."""
+    """An exception such as a time limit may raise."""
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, Alarm])
@@ -189,7 +189,7 @@ PRICES = (
     {"mu": 1e3},
     {"eps": 0.3, "delta": 1e-6},
 )
-QUICK = (  # calls by which a frame is tried: each costs a fit of a twentieth of a second
+QUICK = (  # calls with which a frame is tried; each takes about 0.05 seconds
     *(
         "lm suffstats",
         "lm l2",
@@ -217,7 +217,7 @@ POINTS = ("quantiles by group", "point", "quantiles duff", "mean duff", "mode du
 
 
 def tried(name, every):
-    """Frames for a call with their prices: one in so many, others for each call, all of them in the slow form."""
+    """Frames for a call, with their costs: a part of them for each call, all of them in the slow form."""
     frames = list(FRAMES)
     start = list(CALLS).index(name) % every
     budgets = [tuple(budget) for budget in CALLS[name].budgets]

@@ -1,4 +1,4 @@
-"""Row functions cannot mix rows: what they are written with, and what they return in any company."""
+"""Row functions cannot mix rows: checks of their source, and of their results with different other rows."""
 
 import ast
 import importlib
@@ -25,8 +25,8 @@ FILES = (*sorted((ROOT / "losses").glob("*.py")), ROOT / "workflow" / "stage0.py
 
 # --- what they are written with ---------------------------------------------------------------------------------------
 
-OF_ROWS = {"block", "eta", "y", "rows", "values", "u"}  # names of what holds one number, or vector, a row
-PUBLIC = {  # functions of public numbers and of releases that have arguments of these names
+OF_ROWS = {"block", "eta", "y", "rows", "values", "u"}  # names of arguments that hold one number, or vector, per row
+PUBLIC = {  # functions of public numbers and releases that have arguments with these names
     "Family.start": "slopes, and made-up sizes",
     "Binary.start": "the same",
     "Poisson.start": "the same",
@@ -39,17 +39,17 @@ PUBLIC = {  # functions of public numbers and of releases that have arguments of
 ELEMENTWISE = {
     *("abs", "arcsinh", "clip", "exp", "log", "maximum", "minimum", "nan_to_num", "rint", "sqrt", "square", "where"),
 }
-MAKERS = {"array", "column_stack", "ones", "ones_like", "vstack", "zeros", "zeros_like"}  # of vectors beside each other
+MAKERS = {"array", "column_stack", "ones", "ones_like", "vstack", "zeros", "zeros_like"}  # join vectors
 SPECIAL = {"expit", "ndtr", "log_ndtr", "gammaln", "erfcx"}
 OF_BLOCKS = {"times", "astype", "copy"}
-FIELDS = {"of", "rows", "inner", "transform"}  # which hold row functions, and functions of one number a row
+FIELDS = {"of", "rows", "inner", "transform"}  # fields that hold row functions, and functions of one number per row
 PLAIN = {"len", "zip", "enumerate", "super", "_TransformedBlock"}
 BANNED = (ast.MatMult, ast.Global, ast.Nonlocal, ast.Lambda, ast.While, ast.With, ast.Try, ast.Delete, ast.Import)
 BANNED += (ast.Yield, ast.Await, ast.NamedExpr, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 
 
 def functions(path):
-    """Every function of a file that sees rows, by name: those whose arguments have names of what holds rows."""
+    """The functions of a file, by name, that have arguments with names of row data."""
     for node in ast.parse(path.read_text()).body:
         inside = node.body if isinstance(node, ast.ClassDef) else [node]
         for one in inside:
@@ -66,11 +66,11 @@ def of_decimals(function):
 
 
 SEEN = {f"{path.stem}: {name}": function for path in FILES for name, function in functions(path)}
-KNOWN = {function.name for function in SEEN.values()}  # what one of them calls another one may be
+KNOWN = {function.name for function in SEEN.values()}  # functions that a row function may call
 
 
 def problems(function):
-    """What in a function might mix rows, or remember them."""
+    """Operations in a function that might mix rows, or keep them."""
     for node in ast.walk(function):
         if isinstance(node, BANNED) and node is not function:
             yield type(node).__name__
@@ -92,22 +92,22 @@ def wrong_call(node):
         if name not in PLAIN | SPECIAL | KNOWN:
             yield name
     elif isinstance(called.value, ast.Name) and called.value.id == "np":
-        if name == "searchsorted":  # places among public edges: the first argument
+        if name == "searchsorted":  # positions among public edges: the first argument must be public
             if OF_ROWS & {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}:
                 yield "searchsorted among rows"
         elif name not in ELEMENTWISE | MAKERS:
             yield f"np.{name}"
-    elif name == "sum":  # over the entries of one row
+    elif name == "sum":  # only over the entries of a row
         if [ast.unparse(word) for word in node.keywords] != ["axis=1"]:
             yield "sum over rows"
     elif isinstance(called.value, ast.Name) and called.value.id == "math":
-        pass  # of public numbers: of arrays it fails
+        pass  # of public numbers: it fails for arrays
     elif name not in OF_BLOCKS and not (name in FIELDS | KNOWN and text.startswith(("self", "super()"))):
         yield f".{name}()"
 
 
 def row_by_row(node):
-    """Whether an index leaves rows where they are, or looks up a public table."""
+    """Whether an index keeps rows in their places, or looks up a public table."""
     root, index = node.value, node.slice
     first = index.elts[0] if isinstance(index, ast.Tuple) else index
     if isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None:

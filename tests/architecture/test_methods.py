@@ -1,4 +1,4 @@
-"""METHODS.md says what the code does: its constants, its shares, and the functions that it names."""
+"""METHODS.md agrees with the code on constants, shares, and names of functions."""
 
 import re
 from pathlib import Path

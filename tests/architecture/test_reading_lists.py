@@ -1,4 +1,4 @@
-"""PRIVACY.md says what to read for each route, and how much that is."""
+"""PRIVACY.md lists the trusted code for each kind of fit, within limits of its length."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ MOST = {
 
 @cache
 def lists():
-    """Return the lists as a process finds them that has run nothing else, so that no function's result is known."""
+    """Return the lists as computed by a new process, in which no function's result is cached."""
     command = [sys.executable, "-m", "tests.architecture.reading", "--show"]
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=PAGE.parent).stdout
 

@@ -1,4 +1,4 @@
-"""A function that returns frames of any size releases the same bits as one frame in memory."""
+"""A function that returns frames of any sizes releases the same bits as one frame in memory."""
 
 import itertools
 
@@ -15,7 +15,7 @@ from tests.every import CALLS
 
 
 def in_frames(data, *sizes):
-    """Return a function whose frames have these sizes by turns, others at each call."""
+    """Return a function whose frames have these sizes in turn, shifted at each call."""
     calls = itertools.count()
 
     def frames():
@@ -31,7 +31,7 @@ def in_frames(data, *sizes):
 
 @pytest.fixture
 def planned_once(monkeypatch):
-    """Plan a call once."""
+    """Make the plan of a call once and keep it."""
     make, plans = workflow.make_plan, []
 
     def memo(*args):
@@ -87,7 +87,7 @@ def test_the_limit_of_memory_changes_no_bit(monkeypatch, name):
     monkeypatch.setattr(File, "put", lambda self, item: written.append(item) or put(self, item))
     assert bits(CALLS[name](data, rng=1, memory_limit=np.inf)) == bits(whole)
     assert not written
-    for limit in (1, 1000):  # nothing in memory; some blocks, and some values
+    for limit in (1, 1000):  # nothing is kept in memory; or some blocks and some values
         assert bits(CALLS[name](data, rng=1, memory_limit=limit)) == bits(whole)
         assert written
         written.clear()

@@ -1,4 +1,4 @@
-"""A block: numbers on the grid, codes, and products with public matrices whose bits are each row's own."""
+"""Blocks: numbers on the grid, codes, and products with public matrices that depend on their own row, bit by bit."""
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ def test_a_rows_bits_are_its_own_whatever_its_company(formula):
     order = np.random.default_rng(2).permutation(len(data))
     shuffled, doubled = design.block(data.iloc[order]), design.block(pd.concat([data] * 300, ignore_index=True))
     np.testing.assert_array_equal(shuffled.times(matrix), together[order])
-    np.testing.assert_array_equal(doubled.times(matrix)[-len(data) :], together)  # across the borders of chunks
+    np.testing.assert_array_equal(doubled.times(matrix)[-len(data) :], together)  # across the limits of chunks
     for k in range(len(data)):
         alone = design.block(data.iloc[[k]])
         np.testing.assert_array_equal(alone.times(matrix), together[[k]])
@@ -78,7 +78,7 @@ def test_terms_are_products_of_a_number_and_what_a_code_looks_up():
 
 
 def one_by_one(block, matrix):
-    """Return the product, its summands in the order of the layout: of every row, of each number, of each code."""
+    """Return the product of single rows, with the summands in the order of the layout."""
     out = np.zeros((len(block), matrix.shape[1]))
     by_number, by_code = np.zeros((block.layout.numbers, matrix.shape[1])), {}
     for term in block.layout.terms:

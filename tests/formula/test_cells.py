@@ -1,4 +1,4 @@
-"""A cell is read by itself: other rows, the type of its column and filters of warnings change nothing."""
+"""A cell is read by itself: other rows, the type of its column and warning filters change nothing."""
 
 import datetime
 import decimal
@@ -31,7 +31,7 @@ class Real(float):
     pass
 
 
-class Member(str, enum.Enum):  # noqa: UP042 - a str enum as it is written in older code
+class Member(str, enum.Enum):  # noqa: UP042 - a str enum as older code writes it
     ANN = "ann"
     BEN = "ben"
 
@@ -46,7 +46,7 @@ class Plain(enum.Enum):
 
 
 class Foreign:
-    """A cell whose class answers whatever it is asked; nothing may ask."""
+    """A cell whose class accepts every operation and records it; no operation may be called."""
 
     ran: list[str] = []  # noqa: RUF012
 
@@ -151,7 +151,7 @@ def test_one_text_in_a_file_does_not_decide_how_the_levels_of_other_rows_are_rea
         assert codes(Levels(tuple(levels)), column_).tolist() == [*range(len(levels)), *more]
         values = numbers(column_)
         np.testing.assert_array_equal(values, [*map(float, levels), *([np.nan] if more else [])])
-    assert codes(Levels(("1", 1)), column(["1", 1, "1.0"])).tolist() == [0, 1, 1]  # a text that is declared is itself
+    assert codes(Levels(("1", 1)), column(["1", 1, "1.0"])).tolist() == [0, 1, 1]  # a declared text has its own level
 
 
 @pytest.mark.parametrize("first", [0.47, "none"])
@@ -195,7 +195,7 @@ def _equal(a, b):
         return False
 
 
-# numpy 2.0 takes a timedelta of one day for equal to 1, and gives both one hash
+# numpy 2.0 treats a timedelta of one day as equal to 1, with the same hash
 KNOWN = [cell for cell in ZOO if not isinstance(cell, Foreign | Spiteful | np.ma.core.MaskedConstant | np.timedelta64)]
 
 
@@ -291,7 +291,7 @@ def test_all_cells_at_once_are_those_one_by_one(dtype):
         assert at_once == alone
 
 
-# Texts that look alike, that are numbers in other scripts, that no file or language can hold, and cells that are none.
+# Texts that look alike, are numbers in other scripts or cannot be stored, and cells that are not texts.
 ALIKE = "| |\t|a| a|a |A|a\0|\0|a\0b|b|ann|\N{ZERO WIDTH SPACE}a|\ufeffa|\u00e9|e\u0301|\u00df|ss|\u0130|i\u0307|\ud800"
 NUMERIC = "\u0660|\u0661|\uff11|1|1.0|01|1.| 1|1 |1_0|10|1e0|+1|-0|0.1|0.10|.1|1e400|nan|NaN|NA|<NA>|None|null|inf"
 TEXTS = [*f"{ALIKE}|{NUMERIC}|True|TRUE|true|tRUE|False|FALSE|false|\udfff\ud800|\U0001d51e".split("|"), "a" * 100_000]
@@ -310,7 +310,7 @@ ARROW = ["string[pyarrow]", "str, pyarrow", "string", "large_string", "string_vi
 
 
 def _carried(some, by):
-    """Return a column of this kind; Arrow has no surrogates, and nothing but texts and null."""
+    """Return a column of this kind; Arrow has no surrogates, and only texts and null."""
     if by == "object":
         return column(some)
     if by == "category":
@@ -331,7 +331,7 @@ def _carried(some, by):
 
 
 def _by_the_definition(levels, typed):
-    """A cell's code: that of the level that it is, as it reads, else of the one whose number it writes."""
+    """A cell's code by definition: that of the level it equals as read, otherwise of the level with its number."""
     place = {read(value): code for code, value in enumerate(levels)}
     readings = [read(cell) for cell in typed.array]
     return [place.get(value, place.get(numbers(column([value]))[0], -1)) for value in readings]

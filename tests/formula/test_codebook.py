@@ -1,4 +1,4 @@
-"""Domains are read from descriptions of data that people have: nothing is declared that those do not say."""
+"""Domains read from descriptions of data contain exactly the declarations of these descriptions."""
 
 import datetime
 import json

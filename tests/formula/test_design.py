@@ -1,4 +1,4 @@
-"""The design maps rows to the box and back, and equals what statsmodels would build."""
+"""The design maps rows to the box and back, and equals the design matrix of statsmodels."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The domain admits each row by itself, and what a value means does not depend on its neighbours."""
+"""The domain clamps each row by itself; the meaning of a value does not depend on other rows."""
 
 import datetime
 import decimal
@@ -26,7 +26,7 @@ ODD = [
 
 
 def read(domain, frame):
-    """Return each column's values or codes, and which rows are legal in all."""
+    """Return each column's values or codes, and the mask of rows that are legal in all columns."""
     rows, present = admit(frame, list(domain), domain, ())
     plain = {name: value.codes if isinstance(value, Coded) else value for name, value in rows.items()}
     return pd.DataFrame(plain), present

@@ -1,4 +1,4 @@
-"""Random formulas: columns are those of patsy, collinear ones are refused and no others, null spaces are exact."""
+"""Random formulas: columns equal patsy's, exactly the collinear ones are refused, and null spaces are exact."""
 
 import random
 
@@ -17,7 +17,7 @@ ATOMS = [
     "bs(x, knots=[0.5], lower_bound=-1, upper_bound=3)", "C(t, Treatment(True))",
 ]  # fmt: skip
 WIDE = Domain({**DOMAIN, "t": bool, "w": (10, 12)}, complete=True)
-OTHER = ("twice; leave out", "no coefficients")  # what patsy would make zero columns of
+OTHER = ("twice; leave out", "no coefficients")  # patsy would make zero columns of these
 
 
 def rows(n=400):

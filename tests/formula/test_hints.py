@@ -1,4 +1,4 @@
-"""Hints: public knowledge of usual values, held against the declaration, which keeps its own face."""
+"""Hints: public knowledge of usual values, checked against the declaration, which does not change."""
 
 import pytest
 

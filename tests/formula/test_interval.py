@@ -1,4 +1,4 @@
-"""No row of an admitted frame leaves the derived bounds, and monotone expressions attain them."""
+"""Values of admitted rows stay within the derived bounds, and monotone expressions attain them."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""A domain is held against names and types of columns, never against cells; its text fits a page."""
+"""A domain is checked against names and types of columns, never against cells; its text fits a page."""
 
 import numpy as np
 import pandas as pd

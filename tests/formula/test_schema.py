@@ -1,4 +1,4 @@
-"""What is looked at of a frame outside the gate: its type, and names of columns."""
+"""Checks of a frame outside the gate: its type, and the names of its columns."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""A fitted linear map, written as an expression, gives each row what the design gives it."""
+"""A fitted linear predictor written as an expression has the design's value for each row."""
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,7 @@ def test_the_expression_of_a_linear_map_is_the_design_times_its_coefficients(for
     params = np.random.default_rng(3).normal(size=len(design.names))
     response, fitted = design.expressions(params)
     matrix, shift = design.to_original()
-    theta = np.linalg.solve(matrix, params - shift)  # in the box, where blocks are clamped as expressions are
+    theta = np.linalg.solve(matrix, params - shift)  # in the box, in which blocks are clamped as expressions are
     block = design.block(data)
     values = block.times(np.eye(design.width))
     boxed = np.column_stack([values[:, :-1] @ theta, values[:, -1]])

@@ -1,4 +1,4 @@
-"""Rows as frames, tables of Arrow, Parquet files, and tables and plans of other engines."""
+"""The same rows as frames, Arrow tables, Parquet files, and tables and plans of other engines."""
 
 import numpy as np
 import pandas as pd

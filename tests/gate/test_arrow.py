@@ -1,4 +1,4 @@
-"""Arrow arrays are read as their cells are, one by one; and batches are put together whatever is in them."""
+"""Arrow arrays are read cell by cell like pandas cells; batches are joined whatever they contain."""
 
 import datetime
 import decimal

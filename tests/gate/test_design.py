@@ -1,4 +1,4 @@
-"""The gate with designs of regressions: presence, blocks of any size, bounds that were released, rehearsals."""
+"""The gate with regression designs: presence, blocks of any size, released bounds, rehearsals."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ UNITS = Neighbors("replace", "who", 2)
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of squares at theta, from the rows z and their response."""
+    """Scores of least squares at theta, from the rows z and their response."""
 
     seed: int = 0
 
@@ -114,7 +114,7 @@ def test_honest_questions_about_a_design_pass_the_audit(design, neighbors):
 def test_bounds_that_were_released_give_another_design_of_the_same_rows():
     lacking = bind_regression("y ~ x", Domain({"g": ["a", "b"]}))
     assert lacking.lacking
-    data, every = frame(300), Neighbors("replace", "who", 300)  # which rows count depends on what is declared
+    data, every = frame(300), Neighbors("replace", "who", 300)  # the choice of rows depends on the declarations
     rows = rows_of(data, every, lacking)
     bought = lacking.with_bounds(dict.fromkeys(lacking.lacking, (-2.0, 4.0)))
     declared = bind_regression("y ~ x", Domain({"x": (-2.0, 4.0), "y": (-2.0, 4.0)}))

@@ -1,4 +1,4 @@
-"""A plan of another engine that may give other rows in each pass is refused, with the cure."""
+"""A plan of another engine whose rows may differ between passes is refused, with the cure."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Only what was planned and charged is answered, each question once; failures are silent."""
+"""The gate answers only planned and charged questions, each once; its errors reveal nothing."""
 
 import contextlib
 import copy
@@ -48,7 +48,7 @@ def test_a_release_is_the_exact_total_plus_the_noise_of_its_own_stream_and_law()
     noise = release.law.sample(streams(9, "digest")("question", "first"), 1)[0]
     np.testing.assert_allclose(release.value, exact[present].sum(axis=0) + noise, atol=2e-4)
     assert release.keeps == PureDP(0.3)
-    assert release.law.scale.tolist() == [4 / 0.3] * 2  # two entries, each of which moves by at most 2
+    assert release.law.scale.tolist() == [4 / 0.3] * 2  # two entries, each of which changes by at most 2
 
 
 def test_a_closed_gate_tells_laws_and_answers_nothing():
@@ -85,7 +85,7 @@ def test_a_question_that_differs_from_the_plan_is_refused_and_so_is_its_law(ques
         gate(question, by=by)
     with pytest.raises(PrivacyError, match="not planned"):
         gate.law(question, by=by)
-    assert gate(FIRST, by=TOLD).name == "first"  # it was not crossed out
+    assert gate(FIRST, by=TOLD).name == "first"  # it was not marked as asked
 
 
 def test_a_refused_question_reads_no_row(monkeypatch):
@@ -247,7 +247,7 @@ def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whateve
 
 
 def _fits(other, hosts):
-    """Whether a question can be a host beside others: each in a branch of its own."""
+    """Whether one optional question may have several host questions: if each is in a different branch."""
     homes = [host.branch for host in (*hosts, other)]
     return None not in homes and len(set(homes)) == len(homes)
 
@@ -259,7 +259,7 @@ def _split(about):
 
 @dataclass(frozen=True, eq=False)
 class Disguised(Sum):
-    """Adds up all rows of a unit, but is priced as if it were folded."""
+    """Adds up all rows of a unit, but has the sensitivity of a folded sum."""
 
     @property
     def adds_up_units(self):
@@ -282,7 +282,7 @@ def test_questions_of_other_classes_are_refused():
         (at(FIRST, keep=Above(0.0)), Neighbors(), True, Relation(1, True, True)),
         (FIRST, Neighbors("add_remove"), True, Relation(1, False, True)),
         (FIRST, Neighbors("replace", "who", 3), True, Relation(3, True, True)),
-        (FIRST, Neighbors("replace", "who"), True, Relation(1, True, True)),  # a row may have no name
+        (FIRST, Neighbors("replace", "who"), True, Relation(1, True, True)),  # a row may have no unit
         (at(FIRST, folded=True), Neighbors("replace", "who", 3), True, Relation(1, True, True)),
         (at(FIRST, folded=True), Neighbors("add_remove", "who", 3), True, Relation(1, False, True)),
         (Values("first", X(), Line(-1, 1)), Neighbors("replace", "who", 3), True, Relation(3, True, True)),
@@ -367,7 +367,7 @@ def test_two_gates_are_never_open_at_once_so_that_filters_of_warnings_stay_whole
 
     def first():
         inside.set()
-        second_is_in.wait(0.3)  # with a lock nobody comes
+        second_is_in.wait(0.3)  # with a lock the other gate waits
 
     def second():
         second_is_in.set()
@@ -412,7 +412,7 @@ def test_no_thread_looks_whether_a_question_was_asked_while_another_asks_it():
         def __contains__(self, label):
             known = super().__contains__(label)
             with contextlib.suppress(threading.BrokenBarrierError):
-                both.wait(0.3)  # with a lock nobody comes
+                both.wait(0.3)  # with a lock the other gate waits
             return known
 
     def ask():
@@ -452,7 +452,7 @@ def test_a_process_that_is_forked_while_a_gate_is_open_can_open_its_own():
     holder.start()
     inside.wait(10)
     child = os.fork()
-    if child == 0:  # the thread that holds the lock is not in this process
+    if child == 0:  # the thread that holds the lock does not exist in this process
         signal.alarm(5)
         gate_of(FIRST)(FIRST, by=TOLD)
         os._exit(0)
@@ -465,7 +465,7 @@ def test_a_process_that_is_forked_while_a_gate_is_open_can_open_its_own():
 @pytest.mark.filterwarnings("ignore:.*fork")
 def test_forks_do_not_share_the_noise_of_streams_that_were_made_before():
     stream, pipes = streams(None, "digest"), []
-    stream("question", "score").bytes(8)  # whatever is made once per process is made now
+    stream("question", "score").bytes(8)  # creates everything that is created once per process
     for _ in range(3):
         readable, writable = os.pipe()
         if os.fork() == 0:
@@ -497,7 +497,7 @@ def test_streams_differ_by_kind_label_digest_and_seed_and_repeat():
     assert len(set(drawn)) == len(drawn)
     assert draw(*base) == draw(*base)
     own = streams(None, "digest")
-    assert own("question", "score").uniform() != own("question", "score").uniform()  # a forked process has its own, too
+    assert own("question", "score").uniform() != own("question", "score").uniform()  # a fork has its own stream
     with pytest.raises(PrivacyError, match="kind"):
         own("noise", "score")
 

@@ -1,4 +1,4 @@
-"""What is kept between passes is the same to the bit, in memory and in a file, and nothing of a file is left."""
+"""Data kept between passes are the same bits in memory and in a file, and no file is left."""
 
 import itertools
 import os
@@ -37,7 +37,7 @@ ODD = [
 
 @dataclass(frozen=True)
 class Counted(Toy):
-    """A design that notes each block that it makes."""
+    """A design that records each block that it makes."""
 
     made: list = field(default_factory=list)
 
@@ -71,7 +71,7 @@ def still_open(folder):
     for one in OPEN.iterdir():
         try:
             found.append(os.readlink(one))
-        except FileNotFoundError:  # that of the listing itself
+        except FileNotFoundError:  # the directory listing's own descriptor
             continue
     return [path for path in found if path.startswith(str(folder))]
 
@@ -94,7 +94,7 @@ def test_no_limit_of_memory_changes_a_bit_and_blocks_are_made_once(small, limit,
     whole = rows_of(data, neighbors).totals(QUESTIONS)
     rows = limited(data, limit, neighbors, design)
     assert rows.totals(QUESTIONS) == whole
-    assert len(design.made) == 10 * (2 if neighbors else 1)  # to choose rows of units, too
+    assert len(design.made) == 10 * (2 if neighbors else 1)  # with units, a pass chooses rows
     design.made.clear()
     assert rows.totals(QUESTIONS) == rows.totals(QUESTIONS) == whole
     assert not design.made
@@ -145,7 +145,7 @@ def test_a_file_has_no_name_and_is_closed_when_it_is_not_needed(small, folder):
     rows = limited(frame(1000), 1)
     values = rows.values(Values("x", X(), Line(-1, 1)))
     values.all()
-    assert len(still_open(folder)) == 2  # of blocks, of values
+    assert len(still_open(folder)) == 2  # one for blocks, one for values
     assert not list(folder.iterdir())
     del values
     assert len(still_open(folder)) == 1
@@ -154,7 +154,7 @@ def test_a_file_has_no_name_and_is_closed_when_it_is_not_needed(small, folder):
 
 
 class Stop(Exception):
-    """Of a failure in the middle of a pass."""
+    """Raised to stop in the middle of a pass."""
 
 
 @pytest.mark.skipif(not OPEN.exists(), reason="this system does not list open files")
@@ -163,7 +163,7 @@ def test_no_file_is_open_after_a_call_that_failed_or_was_interrupted(monkeypatch
     data, total, many = frame(1000, missing=False), rows_module.Plain.total, itertools.count()
 
     def stopped(self):
-        if still_open(folder) and next(many) == 3 and stop is not None:  # no rehearsal
+        if still_open(folder) and next(many) == 3 and stop is not None:  # not in a rehearsal
             raise stop
         return total(self)
 
@@ -200,7 +200,7 @@ def test_nothing_is_left_of_a_process_that_is_killed(small, folder):
 
 @pytest.fixture
 def full(request, folder, monkeypatch):
-    """A disk without room for what is written, or a folder that is not there."""
+    """A disk without room for a file, or a folder that does not exist."""
     if request.param == "no folder":
         monkeypatch.setattr(tempfile, "tempdir", str(folder / "none"))
         yield

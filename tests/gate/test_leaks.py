@@ -1,4 +1,4 @@
-"""Plant values that occur nowhere else, let a conversation fail, and look for them in everything that leaves."""
+"""Planted values that occur nowhere else do not appear in any output of a conversation that fails."""
 
 import asyncio
 import threading
@@ -58,7 +58,7 @@ def planted():
 
 @door
 def fit(source):
-    """A conversation behind the door, as a verb holds it."""
+    """A conversation sealed as in a function of the package."""
     neighbors = Neighbors("replace", "who", 2)
     plan = [planned(SCORE, Laplace()), planned(VALUES, Rank((0.5,)))]
     gate = Gate(BlockRows(source, DESIGN, neighbors, b"key"), plan, streams(None, "digest"))
@@ -90,7 +90,7 @@ def walk(value, depth=4, seen=None):
 
 
 def spill(error):
-    """Everything an exception carries: words, chained exceptions, and the variables of the package's frames."""
+    """All that an exception carries: its text, chained exceptions, and variables in frames of the package."""
     chain = [error]
     while chain:
         one = chain.pop()
@@ -149,7 +149,7 @@ def test_a_source_that_fails_tells_nothing():
 
 
 class Alarm(BaseException):
-    """What a time limit might raise."""
+    """An exception such as a time limit may raise."""
 
 
 @sources

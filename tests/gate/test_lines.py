@@ -1,4 +1,4 @@
-"""Files of text give the bits of a frame of the same cells; a line that does not fit is an absent row."""
+"""Text files give the same bits as a frame with the same cells; a malformed line is an absent row."""
 
 import gzip
 import io
@@ -135,7 +135,7 @@ def test_a_line_is_read_by_itself(line):
 
 
 def odd_line(rng, most=30):
-    """A line of bytes among which those that mean something are frequent."""
+    """A random line of bytes in which separators, quotes and line ends are frequent."""
     letters = np.frombuffer(b',,,,,"""""ab1.\t\r\0\xff\xc3\xab ', np.uint8)
     return bytes(rng.choice(letters, rng.integers(0, most)))
 

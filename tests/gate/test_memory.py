@@ -1,4 +1,4 @@
-"""Memory that a pass has freed is used by the next block, not given back to the system and cleared anew."""
+"""Memory freed by a pass is reused by the next block, and not returned to the system and cleared again."""
 
 import platform
 import resource
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-ROUNDS, PAGES = 20, 2048  # of arrays that are freed after each round
+ROUNDS, PAGES = 20, 2048  # rounds, and memory pages freed after each
 CODE = f"""if True:
     import resource, numpy as np, pandas as pd, privstats as ps
     ps.dp_mean("x", pd.DataFrame({{"x": [0.5]}}), eps=1, domain={{"x": (0, 1)}})

@@ -1,4 +1,4 @@
-"""The rehearsal notes what is asked, and refuses questions that mix rows, or units."""
+"""The rehearsal records the questions asked, and refuses questions that mix rows or units."""
 
 from dataclasses import dataclass, replace
 
@@ -126,7 +126,7 @@ def test_few_rows_and_many_are_rehearsed():
 
 @dataclass(frozen=True)
 class Centred:
-    """A question that looks innocent and mixes rows."""
+    """A question that mixes rows: it subtracts the mean of the block."""
 
     def __call__(self, block):
         return block.numbers - block.numbers.mean()
@@ -134,7 +134,7 @@ class Centred:
 
 @dataclass(frozen=True)
 class Alternating:
-    """One that mixes them more quietly: by position."""
+    """A question that mixes rows by their positions."""
 
     def __call__(self, block):
         return block.numbers * (np.arange(len(block.numbers)) % 2)[:, None]
@@ -142,7 +142,7 @@ class Alternating:
 
 @dataclass(frozen=True)
 class First:
-    """The first row of a block is special."""
+    """A question that treats the first row of a block differently."""
 
     def __call__(self, block):
         return np.arange(len(block.numbers))[:, None] > 0
@@ -150,7 +150,7 @@ class First:
 
 @dataclass(frozen=True)
 class Whole:
-    """The number of rows in the block."""
+    """A question whose vector is the number of rows in the block."""
 
     def __call__(self, block):
         return np.full((len(block.numbers), 2), 1 / len(block.numbers))
@@ -189,7 +189,7 @@ def test_failures_on_made_up_rows_are_told():
 
 @dataclass(frozen=True)
 class Greedy(Set):
-    """A set whose projection looks at the other rows."""
+    """A set whose projection depends on other rows."""
 
     m = 2
     dim = 2
@@ -207,7 +207,7 @@ class Greedy(Set):
 
 @dataclass(frozen=True)
 class Crooked(Greedy):
-    """A set whose fast total is not the sum of its contributions."""
+    """A set whose fast total differs from the sum of its contributions."""
 
     def project(self, rows):
         return np.trunc(np.clip(rows, -1, 1) / self.step) * self.step
@@ -218,7 +218,7 @@ class Crooked(Greedy):
 
 @dataclass(frozen=True)
 class Uneven(Crooked):
-    """A set whose contributions are no whole steps."""
+    """A set whose contributions are not whole numbers of steps."""
 
     def contribution(self, rows):
         return rows / 3

@@ -1,4 +1,4 @@
-"""Totals are exact: no order, no blocks, no batches and no size of the data changes a bit of them."""
+"""Totals are exact: the order of rows, blocks, batches and the size of the data change no bit."""
 
 import decimal
 import enum
@@ -43,7 +43,7 @@ QUESTIONS = [
 
 
 def people(n=3000, seed=0):
-    """Rows of units that are apart from one another, some with too many rows, some without a name."""
+    """Rows of units in scattered order, some units with too many rows, some rows without a unit."""
     data = frame(n, seed)
     names = np.random.default_rng(seed + 1).integers(0, n // 2, n).astype(float)
     names[::13] = np.nan
@@ -84,7 +84,7 @@ def test_batches_of_any_size_equal_the_frame_bit_for_bit(size, neighbors):
     batches = rows_of(in_batches(data, size), neighbors)
     assert batches.totals(QUESTIONS) == whole
     assert batches.totals(QUESTIONS) == whole  # in a second pass, too
-    text = data.assign(who=data["who"].astype(object))  # names one by one, in batches of their own types
+    text = data.assign(who=data["who"].astype(object))  # unit names read one by one, in batches with types of their own
     assert rows_of(in_batches(text, size), neighbors).totals(QUESTIONS) == whole
 
 
@@ -145,7 +145,7 @@ def test_the_total_of_one_over_any_rows_of_a_complete_design_is_their_number():
 
 
 def chosen(data, neighbors, design=None):
-    """Which rows count."""
+    """Mask of the rows that count."""
     return np.concatenate([units >= 0 for _, units in rows_of(data, neighbors, design).blocks()])
 
 
@@ -214,7 +214,7 @@ def test_names_of_units_are_compared_whatever_their_types():
     odd = [decimal.Decimal(1), 1, 1.0, np.int64(1), "1", b"1", [1], {}, 2**53, 2**60, stamp, None, True]
     data = frame(len(odd), missing=False).assign(x=1.0, g="a", who=pd.Series(odd, dtype=object))
     count = Sum("rows", One(), Fractions(1))
-    # one each: the number 1 (as int, float, numpy, True), "1", b"1" and the date; the others name nobody
+    # one unit each: the number 1 (as int, float, numpy, True), "1", b"1" and the date; the other cells name no unit
     assert rows_of(data, Neighbors("replace", "who")).totals([count])[0].value() == [4]
 
 
@@ -427,7 +427,7 @@ def test_cells_are_gathered_several_at_a_time_in_few_passes():
 def test_each_value_lies_in_its_own_cell_in_the_order_of_the_rows(cells):
     data, within = frame(3000), ByCell(Line(-1.0, 1.0), cells)
 
-    def numbered(block):  # beyond both ends, too
+    def numbered(block):  # including numbers beyond both ends
         return np.column_stack([np.floor((0.55 * block.numbers[:, 0] + 0.5) * cells), block.numbers[:, 1]])
 
     values = rows_of(data).values(Values("cells", numbered, within))
@@ -510,7 +510,7 @@ def test_a_function_is_asked_once_for_columns_and_number_and_what_it_opens_is_cl
     assert (opened, closed) == ([3], [1])
     assert sum(map(len, source.batches())) == 30
     other = Batches(make)
-    other.head()  # of which only columns are wanted
+    other.head()  # only the columns are requested
     assert (len(opened), len(closed)) == (3, 2)
     assert sum(map(len, other.batches())) == 30
     assert (len(opened), len(closed)) == (4, 4)

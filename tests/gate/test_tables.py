@@ -1,4 +1,4 @@
-"""Arrow tables, Parquet files and other engines give the same bits as a frame, and tell nothing when they fail."""
+"""Arrow tables, Parquet files and other engines give the same bits as a frame, and errors that reveal nothing."""
 
 import decimal
 import itertools

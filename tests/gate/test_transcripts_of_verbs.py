@@ -1,4 +1,4 @@
-"""Transcripts of the other models: what neighbours shift in all answers together is what was charged, at most."""
+"""Transcripts of other models: the joint shift of all answers between neighbours costs at most the charge."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Which rows of a unit count depends on that unit's rows alone, not on their order, and favours none of them."""
+"""The choice of a unit's rows depends on that unit's rows alone, not on their order, and favours no row."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ DESIGN = bind_regression("y ~ x + C(g) + day", DOMAIN, subset="x > -.9")
 
 
 def people(n=600, units=90, seed=0):
-    """Rows of units of one to twenty rows, many of them copies, some incomplete, out of bounds or of no unit."""
+    """Rows of units of one to twenty rows: many copies, some incomplete, outside bounds or without a unit."""
     rng = np.random.default_rng(seed)
     data = frame(n, seed).round({"x": 0, "y": 1})
     who = np.floor(units * rng.uniform(0, 1, n) ** 2)
@@ -36,7 +36,7 @@ def counted(data, most=3, design=DESIGN, key=b"key", source=None, first=None):
 
 
 def contributions(data, **options):
-    """The same as a set with copies: what each row says, and of whom."""
+    """The rows that count as a set with copies: each row's cells with its unit."""
     rows = counted(data, **options)
     block = DESIGN.block(rows)
     return sorted(zip(rows["who"], map(tuple, block.times(np.eye(DESIGN.width))), strict=True))
@@ -50,7 +50,7 @@ def test_the_order_of_rows_the_batches_and_the_source_choose_nothing(most, monke
     for seed in range(5):
         assert contributions(data.sample(frac=1.0, random_state=seed), most=most) == here
     assert contributions(data, most=most, source=in_batches(data, 17)) == here
-    monkeypatch.setattr(units_module, "SORTED_ROWS", 50)  # units are sorted apart
+    monkeypatch.setattr(units_module, "SORTED_ROWS", 50)  # units are sorted in several parts
     assert contributions(data, most=most) == here
 
 
@@ -60,7 +60,7 @@ def test_replacing_all_rows_of_a_unit_changes_no_other_unit(rows):
     new = people(40, seed=5).head(rows).assign(who=7.0)
     others = data[data["who"] != 7]
     here = [one for one in contributions(data) if one[0] != 7]
-    for changed in (pd.concat([others, new]), pd.concat([new, others])):  # numbered last, or first
+    for changed in (pd.concat([others, new]), pd.concat([new, others])):  # the new unit is numbered last, or first
         there = contributions(changed)
         assert [one for one in there if one[0] != 7] == here
         assert sum(one[0] == 7 for one in there) == min(3, DESIGN.block(new).present.sum() if rows else 0)

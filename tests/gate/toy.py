@@ -1,4 +1,4 @@
-"""A small design, row functions and mechanisms to try the gate on."""
+"""A small design, row functions and mechanisms for tests of the gate."""
 
 from dataclasses import dataclass, field, replace
 
@@ -68,7 +68,7 @@ class X:
 
 @dataclass(frozen=True)
 class One:
-    """The number 1, so often."""
+    """The number 1, repeated."""
 
     width: int = 1
     value: float = 1.0
@@ -79,7 +79,7 @@ class One:
 
 @dataclass(frozen=True)
 class Group:
-    """The code of a row's group, and its numbers if wanted."""
+    """The code of a row's group, followed by its numbers if requested."""
 
     numbers: bool = False
 
@@ -89,7 +89,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Above:
-    """Which rows have an x above this."""
+    """Mask of the rows with x above a limit."""
 
     least: float
 
@@ -99,7 +99,7 @@ class Above:
 
 @dataclass(frozen=True)
 class Fails:
-    """Fails, and says of which row."""
+    """Raises an error with a row's value in its text."""
 
     def __call__(self, block):
         raise ValueError(f"secret {block.numbers[0]}")
@@ -107,7 +107,7 @@ class Fails:
 
 @dataclass(frozen=True)
 class Exactly:
-    """No mechanism for a package: it releases the exact answer, and what it was told."""
+    """A mechanism for tests only: it releases the exact answer, and its own inputs."""
 
     label: str = "exactly"
     heard: list = field(default_factory=list, compare=False)
@@ -125,7 +125,7 @@ TOLD = Exactly()
 
 
 def frame(n=500, seed=0, missing=True):
-    """Rows of which some are out of range, missing, or of no group."""
+    """Rows of which some are out of range, missing, or without a group."""
     rng = np.random.default_rng(seed)
     data = pd.DataFrame({"x": rng.normal(0, 1, n), "y": rng.normal(0, 0.3, n), "g": rng.choice(["a", "b", "c"], n)})
     data["x"] = data["x"].astype(float)
@@ -145,17 +145,17 @@ def planned(question, by=TOLD, branch=None, eps=1.0, **more):
 
 
 def gate_of(*questions, data=None, neighbors=None, design=None, seed=5):
-    """A gate to rows in memory, whose plan has these questions or planned questions."""
+    """A gate for rows in memory, whose plan has these questions."""
     data = frame() if data is None else data
     plan = [question if isinstance(question, Planned) else planned(question) for question in questions]
     return Gate(rows_of(data, neighbors, design), plan, streams(seed, "digest"))
 
 
 def in_batches(data, size):
-    """A function that gives the rows of a frame anew, in frames of this size."""
+    """A function that returns the rows of a frame again at each call, in frames of this size."""
     return lambda: (data.iloc[start : start + size] for start in range(0, len(data), size))
 
 
 def at(question, **changes):
-    """A question with other fields."""
+    """A question with other values of some fields."""
     return replace(question, **changes)

@@ -1,4 +1,4 @@
-"""Scores of counts and gamma responses whose size and curvature are bounded row by row, against plain algebra."""
+"""Scores of counts and gamma responses with size and curvature bounded row by row, against explicit formulas."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_rows_have_the_slopes_of_their_clipped_scores_and_no_more_score_or_curva
     clip, loss = ClippedLikelihoodScores(FAMILIES[name], *arguments), ClippedExponential(FARTHEST)
     x, eta, y, w, c = clip.weighed(rows)
     within = WeightedLosses(2, loss, RADIUS / FARTHEST, CURVATURE / FARTHEST, 99.0, (0.0, 1e9), (-300.0, 300.0))
-    np.testing.assert_allclose(within.project(given), given, rtol=1e-9)  # the set has nothing left to bound
+    np.testing.assert_allclose(within.project(given), given, rtol=1e-9)  # the set changes nothing
     for t in np.random.default_rng(2).normal(size=(60, 2)) * np.geomspace(0.01, 8, 60)[:, None]:
         slope, curvature = loss.derivatives(given[:, 1:3] @ t + given[:, 4], given[:, 3])
         scores = (given[:, 0] * slope)[:, None] * given[:, 1:3]
@@ -63,4 +63,4 @@ def test_the_slope_of_the_clipped_exponential_rises_and_has_the_curvature_that_i
     assert (np.diff(slope.reshape(-1, 5), axis=0) >= 0).all()
     step = 1e-6
     numeric = (loss.derivatives(eta + step, y)[0] - loss.derivatives(eta - step, y)[0]) / (2 * step)
-    assert (np.abs(numeric - curvature) > 1e-3 * (1 + y)).mean() < 1e-3  # but at the kinks
+    assert (np.abs(numeric - curvature) > 1e-3 * (1 + y)).mean() < 1e-3  # except at the kinks

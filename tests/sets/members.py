@@ -1,4 +1,4 @@
-"""Sets to examine, the relations between neighbours, and norms computed apart from the package."""
+"""Sets to test, neighbouring relations, and norms computed independently of the package."""
 
 import itertools
 from functools import partial
@@ -59,7 +59,7 @@ MEMBERS = [
 
 
 def nuclear(pairs, packed):
-    """Sum of absolute eigenvalues; squares that were not released are first-order products, other entries zero."""
+    """Sum of absolute eigenvalues; unreleased squares are first-order products, other unreleased entries are zero."""
     i, j = pairs
     matrix = np.zeros((*packed.shape[:-1], j.max() + 1, j.max() + 1))
     matrix[..., i, j] = matrix[..., j, i] = packed
@@ -76,17 +76,17 @@ NORMS = {
 
 
 def norm_of(sensitivity):
-    """The norm a sensitivity names, of weighted coordinates."""
+    """Norm of weighted coordinates that a sensitivity names."""
     if sensitivity.norm == "hull":
         return HullLaw(sensitivity.weights, sensitivity.pairs).norm
     return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]
 
 
 def gaps(sensitivity, here, there):
-    """How far contributions are apart, shape (n,)."""
+    """Distances of contributions, shape (n,)."""
     return norm_of(sensitivity)(sensitivity.weights * (here - there))
 
 
 def contributions(within, rows):
-    """What rows of any numbers contribute, shape (n, size)."""
+    """Contributions of arbitrary rows, shape (n, size)."""
     return within.contribution(within.project(np.atleast_2d(np.asarray(rows, dtype=float))))

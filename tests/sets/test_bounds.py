@@ -30,7 +30,7 @@ from tests.sets.members import (
 
 
 def sensitivity_of(within, norm, relation):
-    """The sensitivity, or None where there is none: the norm is not proved, the count not released, nothing moves."""
+    """The sensitivity, or None if the norm is not proved, the count is not released, or no contribution can change."""
     try:
         return within.sensitivity(norm, relation)
     except OptionError:
@@ -38,7 +38,7 @@ def sensitivity_of(within, norm, relation):
 
 
 def examined(within, norm):
-    """Boxes are examined in the norms of matrices with one scale each; the hull knows no scale of the response."""
+    """Whether a case is tested: the box in matrix norms with one scale, in the hull norm without a response's scale."""
     if isinstance(within, BoxProducts) and within.last_scale != 1:
         return norm in ("nuclear", "l2")
     return not (isinstance(within, BoxProducts) and norm == "nuclear")
@@ -54,7 +54,7 @@ CASES = [
 
 
 def grid_of(within, column):
-    """Values that an entry of a row may have where a search looks for the farthest pair."""
+    """Values of a row's entry among which a search looks for the farthest pair."""
     match within:
         case Cells():
             return np.arange(within.cells, dtype=float)
@@ -74,7 +74,7 @@ def grid_of(within, column):
 
 
 def farthest(within, sensitivity, relation, rng):
-    """Coordinate ascent over pairs of rows, one of which may be absent: the largest gap found."""
+    """Largest distance that coordinate ascent finds over pairs of rows, one of which may be absent."""
     grids = [grid_of(within, column) for column in range(within.dim)]
     pair = [np.array([rng.choice(grid) for grid in grids]) for _ in range(2)]
     fixed = type(within) is BoxProducts  # a row of full weight; other weights are tried at random above
@@ -116,19 +116,19 @@ def test_no_neighbour_moves_a_sum_further_than_its_sensitivity(within, norm, rel
             assert gaps(sensitivity, here, 0 * here).max() <= sensitivity.size * (1 + 1e-12)
 
 
-LOOSE = {  # what part of the claim a search reaches, where less than 95 %
-    ("nuclear", BoxProducts): 0.8,  # two rows that are full in all of few entries are not orthogonal
+LOOSE = {  # share of the claim that a search reaches, if it is below 95 %
+    ("nuclear", BoxProducts): 0.8,  # two rows with few entries, all at their maximum, are not orthogonal
     ("groups", BoxProducts): 0.9,
     ("groups", CodedProducts): 0.9,
 }
 
 
 def tight(within, norm):
-    """Whether the claim is meant to be tight, for a search in few entries."""
+    """Whether a search in few entries should reach the claim."""
     if within.dim > 4 or (isinstance(within, ByCell) and norm == "l1" and within.cells > 1):
         return False
     groups = getattr(within, "groups", ())
-    return not (groups and norm in ("l1", "linf"))  # extremes of groups and of other entries differ
+    return not (groups and norm in ("l1", "linf"))  # the farthest pairs for groups and for other entries differ
 
 
 @looped([case for case in CASES if tight(*case.values[:2])])
@@ -145,7 +145,7 @@ def test_projection_brings_everything_in_and_leaves_members_where_they_are(withi
     rng = np.random.default_rng(3)
     inside = within.project(rng.choice(TOUGH, (500, within.dim)))
     assert np.isfinite(inside).all()
-    if isinstance(within, Shells):  # projected rows are numbers of shells, not vectors
+    if isinstance(within, Shells):  # projected rows are shell numbers, not vectors
         assert set(inside[:, 0]) <= set(range(within.size))
         return
     assert (np.abs(inside) <= within.reach).all()

@@ -1,4 +1,4 @@
-"""Coded moments, and products by level, are those of the whole rows, to the bit."""
+"""Coded moments, and products by level, equal those of whole rows bit by bit."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ Q = 137
 
 
 def coded_and_whole(rng, n, intercept, counted):
-    """A set with two factors and its rows, and the same rows entry by entry with their set."""
+    """A set with two factors and its rows, and the set and rows with all dummies written out."""
     codes = np.column_stack([rng.integers(0, len(group) + 1, n) for group in GROUPS])
     root = rng.choice([0.0, 0.3, 1.0], (n, 1))
     own = rng.choice([rng.uniform(-1.1, 1.1, (n, 5)), rng.choice([-1.0, 1.0, np.nan, np.inf], (n, 5))]) * root
@@ -51,7 +51,7 @@ def test_groups_that_do_not_fit_the_rows_are_refused(groups):
 
 
 def level_rows(rng, within, n):
-    """Rows by level, and the vectors that they stand for; some of them outside the ball."""
+    """Rows by level, and the vectors for which they stand; some of them lie outside the ball."""
     level = rng.integers(0, within.levels, n)
     own = rng.standard_normal((n, within.dim - 1)) * within.radius
     whole = np.zeros((n, within.m))

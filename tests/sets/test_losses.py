@@ -1,4 +1,4 @@
-"""Sets of losses: how far a row moves a score, a loss, a curvature; computed from the rows themselves."""
+"""Sets of losses: the effect of a row on a score, a loss and a curvature, computed from the rows themselves."""
 
 import itertools
 
@@ -27,7 +27,7 @@ def size_of(norm, scores, tilt):
 
 
 def gradients(m, intercept, tau, steps=(-1.0, 0.0, 1.0)):
-    """What a row of a few values, or of a weight of one half, or a missing one, adds to the score."""
+    """Contributions to the score of rows with a few values, with weight one half, and of a missing row."""
     x = np.array(list(itertools.product(*([(1.0,)] if intercept else [steps]), *[steps] * (m - 1))))
     full = np.vstack([(1 - tau) * x, -tau * x])
     return np.vstack([np.zeros(m), full, full / 2, 0.3 * full[: len(x)] + 0.7 * full[len(x) :]])
@@ -79,7 +79,7 @@ def test_no_row_varies_the_check_loss_by_more_than_twice_its_sensitivity_and_som
 
 
 def rows_of_box(m, intercept):
-    """Rows (1, x without the intercept, y) with entries at the ends, zero or between; of full weight, half, or none."""
+    """Rows (1, x without the intercept, y) with entries at the ends, zero or between, and weights 1, 1/2 or 0."""
     entries = m - intercept + 1
     rows = np.array([(1.0, *row) for row in itertools.product((-1.0, 0.0, 0.7, 1.0), repeat=entries)])
     return np.vstack([rows, np.sqrt(0.5) * rows, 0 * rows[:1]])
