@@ -1,4 +1,4 @@
-"""Rows of values as a mechanism sees them that gathers them all."""
+"""Values of rows as the gate passes them to a mechanism that reads them all."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Sealed:
 
     @classmethod
     def of(cls, values):
-        """Return a list of numbers, or an array of rows, as a gate hands it over."""
+        """Return a list of numbers, or an array of rows, in the form in which a gate passes it."""
         array = np.array(values, dtype=float)
         return cls(array[:, None] if array.ndim == 1 else array)
 

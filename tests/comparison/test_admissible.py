@@ -1,4 +1,4 @@
-"""Admissible shifts and stretches: exact laws of neighbours, integrated, against the price."""
+"""Admissible shifts and scalings: the exact privacy loss of neighbours' laws, integrated, against the promise."""
 
 import math
 
@@ -22,7 +22,7 @@ def delta_of(p, q, eps):
 
 
 def worst(law, eps, a, beta, count=9):
-    """Largest delta of either direction over shifts up to a and stretches up to e^beta; scale 1 at 0."""
+    """Largest delta, in either direction, over shifts up to a and scalings up to e^beta; scale 1 at 0."""
     found, one = 0.0, law.pdf(GRID)
     for rho in np.exp(np.linspace(0, beta, count)):
         for shift in (0.5 * a, a):
@@ -40,10 +40,10 @@ def test_no_pair_within_the_curve_exceeds_delta_and_the_worst_reaches_it(shape, 
     alphas = curve(eps, delta, betas)
     usable = np.flatnonzero(alphas > 0)
     reached = [worst(law, eps, alphas[k], betas[k]) / delta for k in usable[:: len(usable) // 6]]
-    assert max(reached) <= 1 + 1e-3  # of the integration
+    assert max(reached) <= 1 + 1e-3  # error of the integration
     assert max(reached) >= 0.99
     k = usable[len(usable) * 2 // 3]
-    assert worst(law, eps, 2 * alphas[k], betas[k]) > 1.5 * delta  # halved noise
+    assert worst(law, eps, 2 * alphas[k], betas[k]) > 1.5 * delta  # half the noise is detected
 
 
 @pytest.mark.parametrize("delta", [1e-4, 1e-10])
@@ -105,7 +105,7 @@ def test_order_by_order_conversion_of_concentrated_privacy_beats_the_textbook_on
 
 
 def tails(name, a, rho, eps):
-    """Delta of the wide law at a against the narrow one at 0, to 60 digits: beyond both points of equal density."""
+    """Delta of the wide law at a against the narrow one at 0, from both points of equal density, to 60 digits."""
     a, rho = mpmath.mpf(a), mpmath.mpf(rho)
     if name == "laplace":
         ends = [((s * a - (eps + mpmath.log(rho)) * rho) / (rho - 1), s) for s in (-1, 1)]

@@ -15,14 +15,14 @@ from privstats.mechanisms.comparison.dataset_distance import QUANTILE, Grid, exa
 from privstats.mechanisms.random import public_stream
 
 GRID = 5
-SMALL = 4  # rows of the data sets examined; those on the way to others have up to MOST
+SMALL = 4  # rows of the data sets tested; data sets on the paths have up to MOST
 MOST = 9
 LEVELS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(9, 10)]
 SETS = [s for n in range(MOST + 1) for s in itertools.combinations_with_replacement(range(GRID), n)]
 
 
 def steps(data, relation):
-    """Every data set one step away: values vanish, appear, or (by "replace") do either at once."""
+    """Every data set one step away: a value vanishes or appears, or (under "replace") both at once."""
     fewer = {data[:k] + data[k + 1 :] for k in range(len(data))}
     more = {tuple(sorted((*data, x))) for x in range(GRID)} if len(data) < MOST else set()
     swapped = {tuple(sorted((*rest, x))) for rest in fewer for x in range(GRID)}
@@ -46,7 +46,7 @@ def test_the_distance_to_a_quantile_is_the_shortest_path_to_a_data_set_that_has_
         for i, x in itertools.product(range(len(small)), range(GRID)):
             data = np.array(SETS[small[i]], dtype=int)
             if relation == "replace" and not len(data):
-                continue  # nothing can be replaced: the distance is infinite everywhere
+                continue  # no value can be replaced: the distance is infinite everywhere
             counts = [np.array([np.sum(side)]) for side in (data < x, data == x, data > x)]
             assert formula(*counts, level)[0] == length[i, quantile == x].min()
 

@@ -179,7 +179,7 @@ def test_the_mean_of_a_thousand_uniform_values_is_as_near_as_expected(kind, erro
 
 def test_no_sum_of_fewer_than_2_to_the_32_values_can_overflow():
     grid = Grid.within(-1.0, 1.0, 2.0**-60, DuffMean.bits)
-    assert 2 * (2**32 - 1) * grid.top <= np.iinfo(np.int64).max  # what `lift_adding` doubles at most
+    assert 2 * (2**32 - 1) * grid.top <= np.iinfo(np.int64).max  # the largest number that `lift_adding` doubles
 
 
 @pytest.mark.slow

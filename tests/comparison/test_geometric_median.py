@@ -1,4 +1,4 @@
-"""Draws of a location: the very law that is stated, on grids small enough to write it down, and at every extreme."""
+"""Draws of a location have the stated law, on grids small enough to compute it, and in extreme cases."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def geometric_law(units, grid, rate):
 
 
 def p_value(draws, law):
-    """Of a chi-squared test on points of which at least five are expected, the rest together."""
+    """P-value of a chi-squared test, with points of fewer than five expected draws pooled."""
     seen, expected = np.bincount(draws, minlength=len(law)), len(draws) * law
     common = expected >= 5
     seen = np.append(seen[common], seen[~common].sum())
@@ -71,7 +71,7 @@ def test_geometric_medians_have_the_stated_law_ties_and_ends_included(dim, size,
     grid = LocationGrid(-1, size - 2)
     units = np.clip(np.column_stack([ROWS, ROWS[:, :1] + 1])[:, :dim], *grid)
     rng = public_stream(52)
-    fresh = [LocationBoxes(units, grid, rate) for _ in range(100)]  # every draw of each, from the first, has the law
+    fresh = [LocationBoxes(units, grid, rate) for _ in range(100)]  # each draw, including the first, must have the law
     draws = index_of([boxes.draw(rng) for boxes in fresh for _ in range(20)], grid)
     assert p_value(draws, geometric_law(units, grid, rate)) > 1e-4
     assert p_value(draws, geometric_law(units, grid, 2 * rate)) < 1e-8
@@ -111,7 +111,7 @@ def test_no_point_of_a_ball_has_a_score_below_its_bound_and_the_centre_of_a_poin
             assert min(least_location_score(rows, point) for point in points) >= bound - 1e-9
             assert bound > 0 or radius > 0.3
     pair = DistinctRows.of(np.array([[0, 0], [0, 0], [3, 0], [5, 5]]))
-    assert least_location_score(pair, np.zeros(2)) == 0  # two rows are there, and the others pull by less
+    assert least_location_score(pair, np.zeros(2)) == 0  # two rows lie there; the others have less effect
     assert least_location_score(pair, np.array([3.0, 0.0])) == pytest.approx(np.hypot(2 - 2 / 29**0.5, 5 / 29**0.5) - 1)
 
 

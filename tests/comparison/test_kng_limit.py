@@ -1,4 +1,4 @@
-"""Reimherr and Awan (2019), Theorem 3.2: what KNG draws tends to K-norm noise, where there is a Hessian."""
+"""Reimherr and Awan (2019), Theorem 3.2: draws of KNG converge to K-norm noise if there is a Hessian."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from benchmarks import kng_limit
 from benchmarks.kng_limit import least_squares, median_distance, median_law
 from privstats.mechanisms.comparison.geometric_median import sample_location_quantile, to_units
 
-FAINT = 1e-3  # p-values below would be rare where the law is as stated
+FAINT = 1e-3  # smaller p-values would be rare if the law is as stated
 DRAWS = 400
 
 
@@ -19,7 +19,7 @@ def test_least_squares_tends_to_k_norm_noise_and_half_the_noise_is_caught(norm):
     assert stats.kstest(least_squares(1_000_000, norm, DRAWS, rng), limit).pvalue > FAINT
     halved = least_squares(1_000_000, norm, DRAWS, rng, 2 * kng_limit.EPS) / 2  # in scales of eps
     assert stats.kstest(halved, limit).pvalue < FAINT
-    assert stats.kstest(least_squares(100, norm, DRAWS, rng), limit).pvalue < FAINT  # not there yet
+    assert stats.kstest(least_squares(100, norm, DRAWS, rng), limit).pvalue < FAINT  # n is too small for the limit
 
 
 def test_a_median_is_drawn_by_the_law_that_its_limit_is_held_to():

@@ -1,4 +1,4 @@
-"""K-norm gradient for a location: exact ratios over neighbours, the law that is released, and how far it is off."""
+"""K-norm gradient for a location: exact ratios over neighbours, the released law, and its error."""
 
 import itertools
 from functools import cache
@@ -19,7 +19,7 @@ from tests.conftest import thinned
 LINE, SQUARE = LocationGrid(0, 300), LocationGrid(0, 14)
 LINE_POOL = [(1,), (3,), (6,), (300,)]
 SQUARE_POOL = [(0, 0), (2, 2), (2, 3), (14, 14)]
-MOVES = {  # how far a row moves the score, written down once more
+MOVES = {  # the effect of a row on the score, computed independently
     ("replace", 1): lambda level: 1.0,
     ("add_remove", 1): lambda level: max(level, 1 - level),
     ("replace", 2): lambda level: 2.0,
@@ -28,7 +28,7 @@ MOVES = {  # how far a row moves the score, written down once more
 
 
 def law(values, level, rate):
-    """The stated law of values, tuples of one or two whole numbers."""
+    """The stated law of values, which are tuples of one or two whole numbers."""
     dim = len(values[0]) if values else 0
     if dim == 2:
         return geometric_law(np.array(values), SQUARE, rate)
@@ -63,7 +63,7 @@ def test_no_neighbour_changes_a_quantile_s_law_by_more_than_eps_and_some_nearly_
     worst = worst_ratio(LINE_POOL, kind, counted, level, rate)
     assert worst <= eps * (1 + 1e-9)
     assert worst >= 0.9 * eps
-    assert worst_ratio(LINE_POOL, kind, counted, level, 2 * rate) > 1.7 * eps  # half the noise is seen
+    assert worst_ratio(LINE_POOL, kind, counted, level, 2 * rate) > 1.7 * eps  # half the noise is detected
 
 
 def test_at_high_levels_the_bound_of_the_paper_is_too_small_and_this_one_is_not():
@@ -85,7 +85,7 @@ def test_no_neighbour_changes_a_geometric_median_s_law_by_more_than_eps_and_some
     worst = worst_ratio(SQUARE_POOL, kind, counted, 0.5, rate, most=3)
     assert worst <= eps * (1 + 1e-9)
     assert worst >= 0.8 * eps
-    assert worst_ratio(SQUARE_POOL, kind, counted, 0.5, 2 * rate, most=3) > 1.5 * eps  # half the noise is seen
+    assert worst_ratio(SQUARE_POOL, kind, counted, 0.5, 2 * rate, most=3) > 1.5 * eps  # half the noise is detected
 
 
 @thinned(3)
@@ -100,7 +100,7 @@ def test_what_is_released_has_the_stated_law(kind, dim, rows):
     draws = index_of([np.rint(release.value / step).astype(int) for release in releases], grid)
     rate = eps / (2 * rows * MOVES[kind, dim](level))
     assert p_value(draws, law(values, level, rate)) > 1e-4
-    assert p_value(draws, law(values, level, 2 * rate)) < 1e-9  # half the noise is seen
+    assert p_value(draws, law(values, level, 2 * rate)) < 1e-9  # half the noise is detected
     assert releases[0].law is None
     assert releases[0].keeps == promise
 

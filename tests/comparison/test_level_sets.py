@@ -13,7 +13,7 @@ from privstats.mechanisms.comparison.level_sets import gradient_union, loss_unio
 from privstats.mechanisms.random import public_stream
 
 NORMS = ("l1", "l2", "linf")
-CUT = 1e-4  # p-value at which a fixed seed is taken to refute a law that is right
+CUT = 1e-4  # a smaller p-value at a fixed seed is taken to refute the law
 
 
 def gradient_potential(A, b, rate, norm):
@@ -101,7 +101,7 @@ def test_in_two_dimensions_the_loss_draw_follows_its_density(case, radius):
 
 
 def instance(rng, d, truth):
-    """Return A and b of n rows in the cube, correlated, whose least squares solution has l1 norm `truth`."""
+    """Return A and b of n correlated rows in the cube, with a least-squares solution of l1 norm `truth`."""
     x = np.tanh(rng.standard_normal((400, d)) + rng.standard_normal((400, 1)))
     theta = rng.standard_normal(d)
     A = x.T @ x

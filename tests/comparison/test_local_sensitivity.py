@@ -1,4 +1,4 @@
-"""Ladders against their definition: all data sets on a small grid, and random ones of any size."""
+"""Ladders of local sensitivity against their definition: all data sets on a small grid, and larger random ones."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from privstats.mechanisms.comparison import local_sensitivity as ladders
 from privstats.mechanisms.comparison.local_sensitivity import at_distances, distance, ladder, smooth
 from privstats.mechanisms.random import public_stream
 
-GRID = np.array([0.0, 0.1, 0.7, 1.0])  # the bounds are among them: the farthest data sets are as well
+GRID = np.array([0.0, 0.1, 0.7, 1.0])  # the bounds are grid points, so the farthest data sets are included
 SIZES = range(8)
 SETS = [counts for n in SIZES for counts in itertools.combinations_with_replacement(range(4), n)]
 COUNTS = np.array([np.bincount(np.array(chosen, dtype=int), minlength=4) for chosen in SETS])
@@ -30,7 +30,7 @@ def quantile(counts, level):
 
 
 def local(relation, level, rows):
-    """How far up to `rows` steps move the quantile, at each data set."""
+    """Largest change of the quantile by up to `rows` steps, for each data set."""
     T = np.array([quantile(counts, level) for counts in COUNTS])
     return np.where(APART[relation] <= rows, np.abs(T[:, None] - T), 0.0).max(axis=1)
 
@@ -44,7 +44,7 @@ def ladder_of(chosen, relation, level):
 @pytest.mark.parametrize("rows", [1, 2])
 def test_smooth_sensitivity_is_the_largest_local_one_discounted_by_distance(relation, level, rows):
     moved = local(relation, level, rows)
-    exact = rows == 1 and (relation != "add_remove" or level == 0.5)  # otherwise a bound
+    exact = rows == 1 and (relation != "add_remove" or level == 0.5)  # otherwise only a bound
     for index in np.flatnonzero(N <= 3):
         T, widths = ladder_of(SETS[index], relation, level)
         assert quantile(COUNTS[index], level) == T
@@ -67,7 +67,7 @@ def test_the_distance_is_that_to_the_nearest_data_set_that_a_step_moves_further_
 
 
 def steps_from(values, rng):
-    """One value replaced, one removed, one inserted, each with a value of the data or a bound."""
+    """Data sets with one value replaced, removed or inserted; new values are values of the data or bounds."""
     pool, k = np.concatenate([values, [-9.0, 9.0, 0.3]]), rng.integers(0, max(1, len(values)))
     new = pool[rng.integers(0, len(pool), 2)]
     replaced = np.concatenate([np.delete(values, k), new[:1]]) if len(values) else values

@@ -1,4 +1,4 @@
-"""The minimiser on an l1 ball is the minimiser, and what vouches for it does not vouch for anything else."""
+"""The minimiser on an l1 ball is correct, and its certificate accepts no other point."""
 
 import itertools
 from fractions import Fraction
@@ -13,12 +13,12 @@ from privstats.mechanisms.random import public_stream
 
 
 def minimise(A, b, radius, tolerance):
-    """Without penalty and tilt."""
+    """Minimise without penalty and linear term."""
     return minimise_on_l1_ball(A, b, 0.0, np.zeros(len(b)), radius, tolerance)
 
 
 def problem(d, index, shrink=None, gamma=5.0, rows=1000):
-    """A regression's moments and noise; a radius that binds, or not, by the factor `shrink`."""
+    """Moments of a regression with noise, and a radius that binds or not, depending on `shrink`."""
     rng = public_stream(100 * d + index)
     X = rng.uniform(-1, 1, (rows, d))
     truth = rng.standard_normal(d) * rng.integers(0, 2, d) + 0.01
@@ -32,7 +32,7 @@ def objective(A, b, theta):
 
 
 def by_enumeration(A, b, radius):
-    """The best among the stationary points of all faces: a sign pattern each, and the inside."""
+    """The best of the stationary points of all faces, one for each sign pattern, and of the interior."""
     d = len(b)
     points = [np.linalg.solve(A, b)]
     for pattern in itertools.product((-1, 0, 1), repeat=d):
@@ -74,7 +74,7 @@ def test_a_general_optimiser_finds_nothing_better(d):
         ball = {"type": "ineq", "fun": lambda uv, radius=radius: radius - uv.sum()}
         found = optimize.minimize(split, np.zeros(2 * d), jac=True, bounds=[(0, None)] * 2 * d, constraints=ball)
         assert np.abs(theta).sum() <= radius * (1 + 1e-14)
-        assert objective(A, b, theta) <= found.fun + 1e-7 * abs(found.fun)  # it leaves the ball by as much
+        assert objective(A, b, theta) <= found.fun + 1e-7 * abs(found.fun)  # theta leaves the ball by about as much
         assert np.abs(theta - (found.x[:d] - found.x[d:])).max() < 1e-3
 
 
@@ -153,7 +153,7 @@ def test_an_ill_conditioned_problem_is_certified_without_the_fallback(monkeypatc
     monkeypatch.setattr(module, "exact_quadratic", lambda *_: pytest.fail("the fallback was used"))
     for index in range(20):
         A, b, radius = problem(13, index, gamma=0.0)
-        A[-1], A[:, -1] = A[0], A[:, 0]  # a duplicate
+        A[-1], A[:, -1] = A[0], A[:, 0]  # a duplicate column
         A[-1, -1] = A[0, 0]
         A = (A + A.T) / 2 + 1e-9 * np.eye(13)
         minimise(A, b, radius, 1e-7)

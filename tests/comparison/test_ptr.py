@@ -1,4 +1,4 @@
-"""Propose-test-release: exact delta over all neighbours of small data sets, no answer being one of the outcomes."""
+"""Propose-test-release: exact delta over all neighbours of small data sets, where "no answer" is an outcome, too."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ def no_answer(A, e, delta, noise=1.0):
 
 
 def delta_of(here, there, eta, eps, delta, noise=1.0):
-    """Exact delta of two data sets, each by its quantile and distance, if all noise is `noise` times what is stated."""
+    """Exact delta of two data sets, given by quantile and distance, if all noise is `noise` times the stated noise."""
     e = eps / 2
     (T, u), (V, v) = ((T, no_answer(A, e, delta, noise)) for T, A in (here, there))
     t = np.linspace(-60, 60, 12_001)
@@ -47,7 +47,7 @@ def test_no_neighbour_is_told_apart_with_more_than_delta(kind, eta, eps, delta):
     relation, found, halved = RELATIONS[kind], set(), []
     sets = [chosen for n in range(4) for chosen in itertools.combinations_with_replacement(POOL, n)]
     sets += [(0.1,) * n for n in (10, 25)] + [(0.0,) * 12 + (0.1,) * 4 + (0.6,) * k for k in (13, 14, 16)]
-    sets += [(0.0,) * k + (eta,) * k for k in (1, 3, 8, 20, 26)]  # a row moves the median by all of eta
+    sets += [(0.0,) * k + (eta,) * k for k in (1, 3, 8, 20, 26)]  # one row moves the median by eta
     for values in sets:
         for other in neighbours(values, kind):
             pair = seen(values, eta, relation), seen(other, eta, relation)
@@ -61,7 +61,7 @@ def test_no_neighbour_is_told_apart_with_more_than_delta(kind, eta, eps, delta):
 
 def test_changes_that_move_the_quantile_from_where_it_is_are_no_safe_distance():
     def slides(values, eta, relation, line):
-        """Fewest replacements that move the median by more than eta: to y_(m + k) or y_(m - k)."""
+        """Smallest number of replacements that move the median by more than eta: to y_(m + k) or y_(m - k)."""
         y, m = np.sort(values), math.ceil(len(values) / 2)
         moved = [k for k in range(m) if max(y[m - 1 + k] - y[m - 1], y[m - 1] - y[m - 1 - k]) > eta]
         return float(y[m - 1]), min(moved, default=m)

@@ -39,7 +39,7 @@ def promise_of(name, eps, delta=1e-3):
 
 
 def steady(name, promise, level=0.5):
-    """A mechanism that computes its public curve once."""
+    """A mechanism that computes its public curve only once."""
     curve = MECHANISMS[name]().curve(promise)
     return type("Steady", (MECHANISMS[name],), {"curve": lambda self, promise: curve})(level)
 
@@ -59,7 +59,7 @@ def neighbours(values, kind):
 
 
 def pairs(mechanism, relation):
-    """Shift in units of the first scale, and the second scale in the same unit, of all neighbours; and the reverse."""
+    """Shift in units of the first scale, and ratio of the scales, for all neighbours in both orders."""
     sets = [chosen for n in range(5) for chosen in itertools.combinations_with_replacement(POOL, n)]
     sets += [tuple(public_stream(80).choice([0.0, 0.1, 0.1 + 1e-9, 0.3, 1.0], 19, p=[0.1, 0.5, 0.1, 0.2, 0.1]))]
     known = {}
@@ -89,11 +89,11 @@ def farthest(shift, ratio):
 def test_no_neighbour_changes_cauchy_noise_by_more_than_eps_and_some_does_by_that(relation, level, eps):
     shift, ratio = pairs(steady("smooth cauchy", PureDP(eps), level), relation).T
     assert 0.99 * eps <= farthest(shift, ratio) <= eps * (1 + 1e-9)
-    assert farthest(2 * shift, ratio) > 1.3 * eps  # halved noise
+    assert farthest(2 * shift, ratio) > 1.3 * eps  # half the noise is detected
 
 
 def deltas(law, eps, shift, ratio):
-    """Exact delta of laws at 0 of scale 1 against `shift` of scale `ratio`, each."""
+    """Exact delta of each law at 0 with scale 1 against `shift` with scale `ratio`."""
     p = law.pdf(U)
     q = law.pdf((U - shift[:, None]) / ratio[:, None]) / ratio[:, None]
     return np.trapezoid(np.maximum(p - math.exp(eps) * q, 0.0), U, axis=1)
@@ -105,8 +105,8 @@ def deltas(law, eps, shift, ratio):
 @pytest.mark.parametrize("eps, delta", [(0.3, 1e-2), (2.0, 1e-3)])
 def test_no_neighbour_is_told_apart_with_more_than_delta(relation, name, eps, delta):
     shift, ratio = pairs(steady(name, ApproxDP(eps, delta)), relation).T
-    assert deltas(LAWS[name], eps, shift, ratio).max() <= delta * (1 + 1e-3)  # of the integration
-    assert deltas(LAWS[name], eps, 2 * shift, ratio).max() > 1.5 * delta  # halved noise
+    assert deltas(LAWS[name], eps, shift, ratio).max() <= delta * (1 + 1e-3)  # error of the integration
+    assert deltas(LAWS[name], eps, 2 * shift, ratio).max() > 1.5 * delta  # half the noise is detected
 
 
 def test_neighbours_of_smooth_laplaceln_keep_to_its_one_pair():

@@ -1,4 +1,4 @@
-"""A fit of columns without verbs: planned by rehearsal, and asked of the gate."""
+"""A fit of columns without the public functions, planned by rehearsal and run by the gate."""
 
 from privstats.estimators.base import PublicFacts
 from privstats.formula.columns import bind_columns
@@ -19,7 +19,7 @@ def public_facts(formula, domain, n, neighbors, components=(None,), intervals=Tr
 
 
 def planned_for(estimator, public, neighbors, promise, shares=None):
-    """Return the planned questions: those of a rehearsal with few rows, which one with many must ask again."""
+    """Return the planned questions of a rehearsal with few rows; one with many rows must ask the same questions."""
     planned, before = (), None
     for turn in range(2):
         talk = Rehearsal(

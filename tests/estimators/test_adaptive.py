@@ -1,4 +1,4 @@
-"""Adaptive least squares and Huber regression: intervals on data that nobody chose, in both currencies."""
+"""Adaptive least squares and Huber regression: coverage on synthetic data under eps and under mu."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ def in_units(fit, estimate):
 
 
 def replicated(fit, draw, truth, columns, replicates):
-    """Return shares of covering intervals, lengths over those without privacy, and shares given, by coefficient."""
+    """Return coverage, lengths relative to those without privacy, and shares of given intervals, by coefficient."""
     covered, length = [], []
     for seed in range(replicates):
         frame = draw(np.random.default_rng([17, seed]))
@@ -136,7 +136,7 @@ def test_what_noise_may_hide_of_scores_counts_as_it_may_lie_along_one_coefficien
     monkeypatch.setattr(least_squares, "best_clip", watched)
     domain = BOX | {"x": (-reach, reach)}
     ps.dp_lm(f"y ~ {terms}", rows, domain=domain, mech="newton", tail=option, rng=1, **promise)
-    tail = seen[-1]  # of the fit: rehearsals came before
+    tail = seen[-1]  # that of the fit; rehearsals came first
     assert tail.slowest == 0.5 and tail.fastest == fastest and tail.residue == pytest.approx(residue)
 
 
@@ -150,7 +150,7 @@ def test_collinear_terms_are_given_or_not_but_never_silently_wrong(promise):
     fit = fit_of(FORMULA, BOX, 6000, **promise)
     covered, length, given = replicated(fit, draw, np.array([0.5, 0.0, 0.0]), list("abc"), 10)
     assert np.nanmin(covered) >= 0.8
-    assert given[2] == 1 and length[2] < 3  # a third column pays only for what noise makes the lost direction lean
+    assert given[2] == 1 and length[2] < 3  # longer only by the bias bound of the lost direction
 
 
 @pytest.mark.parametrize("promise", CURRENCIES)
@@ -247,7 +247,7 @@ def test_units_add_and_remove_and_complete_domains_have_plans_of_their_own():
             fit = fit_of(FORMULA, domain, 6000, **promise, **about)
             estimate = in_units(fit, fit(frame, 5)[0])
             assert (np.abs(estimate.params() - theta) < 4.5 * estimate.bse()).all()
-            if "units" in about:  # two rows of a person may err alike, and each may be replaced
+            if "units" in about:  # two rows of a person may have the same error, and each may be replaced
                 assert estimate.bse()[1] > 1.02 * se[1]
 
 
@@ -302,7 +302,7 @@ CHOICES = ("usual", "cautious")
 
 @pytest.mark.parametrize("promise", CURRENCIES)
 def test_what_is_asked_is_within_its_promise_whatever_was_released(promise):
-    # a level with few rows, a product and a blurred column: all optional questions are asked
+    # a level with few rows, a product and a near-singular column: all optional questions are asked
     rng, n = np.random.default_rng(16), 3000
     frame = uniform(n, rng)
     frame["g"] = np.where(np.arange(n) < 3, "q", "p")

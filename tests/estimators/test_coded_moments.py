@@ -1,4 +1,4 @@
-"""Moments of the box have levels of factors among their entries, and say the moments of the design's columns."""
+"""Moments of the box with levels of factors among their entries give the moments of the design's columns."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Histograms and modes: counts have no bias, every level has a chance, and densities are numpy's."""
+"""Histograms and modes: counts are unbiased, every level can be chosen, and densities equal numpy's."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Coarse decimal grids: found where values lie on one and only there, and not asked for where none is needed."""
+"""Coarse decimal grids are detected if and only if values lie on one, and only if a quantile needs one."""
 
 import itertools
 from types import SimpleNamespace
@@ -57,7 +57,7 @@ def test_the_grid_of_values_is_found_and_intervals_run_between_its_points(law):
             np.testing.assert_allclose(drawn, np.rint(drawn / step) * step)
             np.testing.assert_allclose(np.concatenate(estimate.coefficients()[2:]), drawn[[0, 2]])
             assert np.isnan(estimate.bse()[0]) == (drawn[1] in drawn[[0, 2]])
-            assert estimate.params()[0] == round(estimate.params()[0], 1)  # as people write it
+            assert estimate.params()[0] == round(estimate.params()[0], 1)  # a decimal number
     assert missed[1.0] <= 2 and missed[4.0] == 0  # one in fifty
 
 
@@ -76,7 +76,7 @@ def test_of_few_rows_a_grid_is_hardly_ever_found_by_mistake_and_of_fewer_never()
         mistakes += step_of(one(pd.DataFrame({"x": rng.standard_normal(200)}), seed)[1]) >= FOUND
     assert mistakes <= 3
     one = planned((-10, 10), 60)
-    for seed in range(20):  # the noise is too large to tell half the rows from all of them, whatever they are
+    for seed in range(20):  # too much noise to distinguish half of the rows from all rows
         assert step_of(one(pd.DataFrame({"x": np.ones(60)}), seed)[1]) < FOUND
 
 

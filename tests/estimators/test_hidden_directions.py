@@ -15,7 +15,7 @@ NAMES = [f"l{k:02d}" for k in range(LEVELS)]
 
 
 def fits(tied, mu):
-    """Ends of intervals, NaN where a coefficient is not given, of a reference level far from the others; the truth."""
+    """Ends of intervals with a reference level far from the others, NaN for coefficients not given; and the truth."""
     rng = np.random.default_rng(1)
     effect = np.where(np.arange(LEVELS) == 0, -2.5, 1.5)
     for seed in range(4):
@@ -40,7 +40,7 @@ def test_what_leans_on_a_hidden_direction_covers_where_columns_are_entries(tied,
         assert tied or given[-1]
 
 
-@pytest.mark.parametrize("mu", [0.15, 0.2, 0.3])  # noise hides most levels, some, and none
+@pytest.mark.parametrize("mu", [0.15, 0.2, 0.3])  # most levels are unidentified, some, or none
 @pytest.mark.parametrize("tied", [False, True], ids=["apart", "x tells the reference"])
 def test_what_is_given_covers_where_the_reference_of_many_levels_is_far_from_the_others(tied, mu):
     given = missed = 0

@@ -1,4 +1,4 @@
-"""Histograms of lengths: grids, tails, and the clip with the shortest honest interval."""
+"""Histograms of lengths: grids, tails, and the clipping threshold with the shortest valid interval."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Means: the limit is that of statsmodels, and of groups and columns no more is claimed than is known."""
+"""Means: in the limit of large budgets they equal statsmodels', and unknown dependence is allowed for."""
 
 import numpy as np
 import pandas as pd
@@ -148,5 +148,5 @@ def test_the_limit_of_clipped_means_is_that_of_statsmodels_in_the_same_units():
     fit = ps.dp_mean("x", data, mu=1e3, mech="clipped", domain=DOMAIN, rng=1)
     truth = DescrStatsW(data["x"])
     assert fit.params["x"] == pytest.approx(truth.mean, abs=1e-2)
-    assert truth.std_mean < fit.bse["x"] < 1.1 * truth.std_mean  # the tail that the histogram may hide counts
+    assert truth.std_mean < fit.bse["x"] < 1.1 * truth.std_mean  # allows for the histogram's hidden tail
     assert fit.glance()["sigma"].item() == pytest.approx(truth.std, rel=0.1)

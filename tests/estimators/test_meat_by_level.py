@@ -1,4 +1,4 @@
-"""The meat of moments keeps the levels of a factor apart: coordinates are white, and std errors are those of HC1."""
+"""The meat of moments by levels of a factor: coordinates are white, and std errors equal HC1."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from privstats.privacy.promise import Relation
 from privstats.privacy.release import Release
 from tests.estimators.test_coded_moments import DOMAIN, moments
 
-MOST = 1e7  # a budget whose noise is far below all else
+MOST = 1e7  # a budget with negligible noise
 
 
 def rows(n):
@@ -49,7 +49,7 @@ def test_a_level_or_direction_that_noise_hides_is_taken_to_be_as_large_as_the_no
     sd, c, one = 1e4, here.box.c, here.levelled[0][2]
     x = np.flatnonzero(~one.any(axis=1))
     value = Z.T @ Z - sd
-    for _ in range(2):  # the second time nothing is left of x
+    for _ in range(2):  # the second time x is projected to zero
         columns = NoisyMatrix.uncorrelated(value, np.full((c, c), sd**2), np.eye(c))
         levels = whitened_by_level(one, columns, len(Z))
         rest = levels.of_row[:, 1]
@@ -87,7 +87,7 @@ def test_std_errors_of_a_large_budget_are_hc1_of_the_rows(formula, options):
 
 
 class Asked:
-    """A conversation in which the only answer is noise: it keeps the sets of its questions."""
+    """A conversation that answers with noise only and keeps the sets of its questions."""
 
     def __init__(self):
         self.sets = []

@@ -1,4 +1,4 @@
-"""Noisy gradient descent and Newton: what is asked, where it ends, and what noise leaves there."""
+"""Noisy gradient descent and Newton steps: their questions, their last iterate, and the error due to noise."""
 
 import numpy as np
 import pandas as pd
@@ -84,7 +84,7 @@ def test_intervals_cover_and_without_the_noise_they_do_not(mech, loss):
         half = 1.96 * fit.bse * np.sqrt(1 - fit.noise_share)
         covered.append(((low <= truth) & (truth <= high)).mean())
         alone.append((np.abs(fit.params - truth) <= half).mean())
-    assert np.mean(covered) > 0.95 - 3.5 * (0.95 * 0.05 / 60) ** 0.5 / 2  # four coefficients hang together a little
+    assert np.mean(covered) > 0.95 - 3.5 * (0.95 * 0.05 / 60) ** 0.5 / 2  # four coefficients are slightly dependent
     assert np.mean(alone) < 0.9
 
 

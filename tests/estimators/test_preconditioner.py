@@ -48,7 +48,7 @@ def test_a_product_about_released_centres_is_the_product_of_standardised_parents
     assert np.allclose(h[:, 3], x * x, atol=1e-4) and np.allclose(h[:, 4], x * w, atol=1e-4)
     low = dict(frame.parts)
     assert h[:, 3].min() >= low[(3,)].min() - 1e-4 and h[:, 4].max() <= low[(4,)].max() + 1e-4
-    b = rng.normal(size=frame.c)  # coefficients of either columns give the same residual
+    b = rng.normal(size=frame.c)  # either set of columns has coefficients with the same residual
     residual = z[:, -1] - z[:, : frame.c] @ frame.theta(b)
     assert np.allclose(residual, frame.scale * (h[:, -1] - h[:, :-1] @ b), atol=1e-9)
 
@@ -124,7 +124,7 @@ def test_no_row_of_the_domain_is_longer_than_the_bound():
     rows = np.zeros((len(corners), box.width))
     rows[:, place] = corners
     lengths = np.linalg.norm(rows @ frame.predictors @ W, axis=1)
-    assert np.isclose(frame.longest(W), lengths.max())  # few corners: the bound is attained
+    assert np.isclose(frame.longest(W), lengths.max())  # there are few corners: the bound is attained
     assert np.isclose(frame.reach(W[:, 0]), np.abs(rows @ frame.predictors @ W[:, 0]).max())
     kept = standardised(box, scales(box), (np.array([True, True, False, True]),))
     assert kept.longest(W) <= frame.longest(W) + 1e-12
@@ -169,7 +169,7 @@ def test_eigenvalues_within_noise_are_set_to_their_mean_and_clear_ones_are_kept(
     assert (
         np.isclose(values[-1], 1000, rtol=0.05) and np.ptp(values[:-1]) < 1e-6 and np.isclose(values[0], 100, rtol=0.1)
     )
-    assert np.linalg.eigvalsh(cleared(-noisy, 3.0, 100.0)).min() > 0  # whatever noise does, it is a variance
+    assert np.linalg.eigvalsh(cleared(-noisy, 3.0, 100.0)).min() > 0  # a variance is positive, whatever the noise is
     root, inverse = roots(truth)
     assert np.allclose(root @ root, truth) and np.allclose(root @ inverse, np.eye(m))
 

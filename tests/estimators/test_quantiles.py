@@ -1,4 +1,4 @@
-"""Medians and quantiles: the limit is numpy's, intervals run between order statistics, and every question is paid."""
+"""Medians and quantiles: the limit equals numpy's, intervals run between order statistics, questions are charged."""
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ from tests.estimators.location import Fit, fit
 DOMAIN = {"x": (-5, 5), "k": (0, 20), "g": ["a", "b"]}
 HUGE = 1e7
 ADD_REMOVE = Neighbors("add_remove")
-APART = {  # estimators whose intervals are a second release
+APART = {  # estimators with intervals from a second release
     "aq": ApproximateQuantiles,
     "duff": lambda *a, **k: ChosenQuantiles(*a, mechanism=DuffQuantile(), **k),
     "smoothsens": lambda *a, **k: ChosenQuantiles(*a, mechanism=SmoothCauchy(), **k),
@@ -56,7 +56,7 @@ def prices(releases):
 
 
 def near(values, q, value, slack=2):
-    """Whether a value is an order statistic about the quantile, as far away as definitions of it differ."""
+    """Whether a value is an order statistic around the quantile, within the range of its definitions."""
     ordered, rank = np.sort(values), q * len(values)
     low, high = max(0, int(rank - slack)), min(len(ordered) - 1, int(rank + slack))
     return ordered[low] - 1e-4 <= value <= ordered[high] + 1e-4
@@ -90,7 +90,7 @@ def test_intervals_hold_the_median_of_the_population_as_often_as_they_say():
     for seed in range(120):
         low, high = ends(planned(normal(400, seed), seed)[0])[0]
         held += low <= 0 <= high
-    assert held >= 107  # .95 of them are 114, less 3 sd
+    assert held >= 107  # .95 of them is 114, less 3 standard deviations
 
 
 def test_a_standard_error_is_the_interval_in_normal_quantiles():

@@ -1,4 +1,4 @@
-"""A conversation for tests: numeric rows in the box, promises divided by shares, exact sums and real mechanisms."""
+"""A conversation for tests: numeric rows in the box, shares of a promise, exact sums and the package's mechanisms."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Sealed:
 
 @dataclass(eq=False)
 class Conversation:
-    """Answers questions about one block. `parts` divide the promise; without them each question has the whole."""
+    """Answers questions about one block. `parts` divide the promise; without them each question has all of it."""
 
     block: Block
     promise: object
@@ -171,7 +171,7 @@ def fit(estimator, X, y, promise, seed, low=-1.0, high=1.0, family=False, offset
 
 
 REPEATS = 14
-LEAST = 0.93 - 2.6 * (0.95 * 0.05 / REPEATS) ** 0.5  # of a coefficient's coverage: Monte Carlo error taken off
+LEAST = 0.93 - 2.6 * (0.95 * 0.05 / REPEATS) ** 0.5  # least coverage of a coefficient: .93 less the Monte Carlo error
 
 
 def coverage(estimator, rows, promise, truth, repeats=REPEATS, **known):

@@ -1,4 +1,4 @@
-"""Families against statsmodels', against numerical derivatives, and their starts."""
+"""Families against statsmodels and numerical derivatives, and their initial values."""
 
 import numpy as np
 import pytest

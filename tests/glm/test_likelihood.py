@@ -20,7 +20,7 @@ from tests.glm.conversation import LEAST, coverage, fit
 
 
 def logistic(a, b, n=8000, skewed=False, fill=1.0):
-    """Rows of a logit; skewed predictors are lognormal and fill their bounds by a fiftieth."""
+    """Rows of a logit; skewed predictors are lognormal and fill about a fiftieth of their bounds."""
     b = np.asarray(b)
 
     def rows(rng):
@@ -144,7 +144,7 @@ def test_intervals_of_rare_outcomes_under_eps_are_no_shorter_than_without_privac
 
 
 def counts(mean, n=6000, shape=None):
-    """Rows of counts with this mean, or more spread than Poisson's."""
+    """Rows of counts with this mean, Poisson or more dispersed."""
 
     def rows(rng):
         x = np.clip(rng.standard_normal((n, 1)) / 4, -1, 1)

@@ -1,4 +1,4 @@
-"""Average marginal effects: those of statsmodels, their coverage, and what one row may do."""
+"""Average marginal effects: they equal statsmodels', cover, and are bounded row by row."""
 
 import numpy as np
 import pandas as pd
@@ -115,8 +115,8 @@ def test_parts_lie_in_the_box_by_themselves_and_each_row_has_its_own(family):
     parts = row(design.block(frame))
     assert parts.shape == (500, len(row.sizes))
     assert np.abs(parts).max() <= 1 + 1e-12
-    assert (np.abs(parts).max(axis=0) > 0.01).all()  # and no part is lost in its bound
-    for i in (0, 17, 400):  # alone, the same bits
+    assert (np.abs(parts).max(axis=0) > 0.01).all()  # and no part is negligible relative to its bound
+    for i in (0, 17, 400):  # the same bits in a block by itself
         np.testing.assert_array_equal(row(design.block(frame.iloc[[i]]))[0], parts[i])
 
 

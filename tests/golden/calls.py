@@ -1,6 +1,6 @@
-"""About ninety seeded calls over all verbs and mechanisms, and what is kept of each: releases, laws and what is shown.
+"""About ninety seeded calls over all functions and mechanisms, with the recorded parts: releases, laws and texts.
 
-A change of the house that is not meant to change a number is held against `golden.json`:
+A change of the code that is not meant to change numbers is checked against `golden.json`:
 
     python -m tests.golden.calls --compare     # prints the calls that differ, and by how much
     python -m tests.golden.calls --write       # keeps what the calls give now; say why in the commit
@@ -167,14 +167,14 @@ ROUNDED = {"median geometric": 3e-3, "steps rare level": 1e-3, "steps rare respo
 
 
 def run(name):
-    """Carry out a call, seeded; its digest does not enter the noise, so that only what is meant can change it."""
+    """Make a seeded call; the digest of the call does not enter the noise, so only intended changes change it."""
     verb, formula, options = CALLS[name]
     arguments = {"data": DATA, "domain": DOMAIN, "rng": 7, **options}
     return getattr(ps, f"dp_{verb}")(formula, arguments.pop("data"), **arguments)
 
 
 def kept(fit):
-    """What of a result is held against the golden file."""
+    """Parts of a result that are compared with the golden file."""
     return {
         "params": [value if isinstance(value, str) else float(value) for value in fit.params],
         "bse": [float(value) for value in fit.bse],
@@ -190,7 +190,7 @@ def kept(fit):
 
 
 def differences(old, new, close=1e-9, path=""):
-    """Yield the places where two records differ by more than 1e-9 of themselves, or than `ROUNDED` says."""
+    """Yield the places where two records differ by a relative 1e-9, or by more than `ROUNDED` allows."""
     if isinstance(old, dict):
         for key in old.keys() | new.keys():
             yield from differences(old.get(key), new.get(key), close, f"{path}/{key}")

@@ -1,4 +1,4 @@
-"""What is not meant to change a number does not change one: seeded calls over all verbs and mechanisms."""
+"""Seeded calls over all functions and mechanisms give the recorded numbers."""
 
 import json
 

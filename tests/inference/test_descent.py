@@ -1,4 +1,4 @@
-"""What noise and the start leave in the last iterate of steps: against the closed form, draws, and steps themselves."""
+"""The error in the last iterate from noise and from the start: against the closed form, draws, and the steps."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_the_covariance_is_what_draws_show_and_more_than_that_of_the_last_step(k
     for _ in range(K):
         error = error @ R.T + SD * RNG.normal(size=error.shape) @ S.T
     assert np.diag(np.cov(error.T)) / np.diag(covariance) == pytest.approx(np.ones(3), abs=4 * (2 / 40_000) ** 0.5)
-    assert (SD**2 * np.diag(S @ S.T) < 0.9 * np.diag(covariance)).all()  # what the source counts
+    assert (SD**2 * np.diag(S @ S.T) < 0.9 * np.diag(covariance)).all()  # the covariance in the source
 
 
 def test_the_covariance_of_descent_has_the_closed_form():
@@ -41,7 +41,7 @@ def test_the_end_is_the_last_iterate_plus_what_is_left_of_the_start(kind):
     np.testing.assert_allclose(theta + lag, end, rtol=1e-10)
     assert unknown.shape == (3, 0)
     parts = np.linalg.svd(left, compute_uv=False)
-    lag, unknown = of_start(left, theta, parts[1] * 0.99)  # two directions have more of their start left
+    lag, unknown = of_start(left, theta, parts[1] * 0.99)  # two directions have more of their starting error left
     assert unknown.shape == (3, 2) and np.abs(unknown.T @ lag).max() < 1e-12
 
 

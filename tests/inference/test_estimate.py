@@ -1,4 +1,4 @@
-"""Laws of estimates: sandwich, allowances, what is not identified, agreement of tests and intervals."""
+"""Laws of estimates: sandwich, bias bounds, unidentified directions, agreement of tests and intervals."""
 
 import pickle
 from dataclasses import replace
@@ -286,7 +286,7 @@ def test_intervals_cover_whatever_the_allowed_bias_is(simulated):
             for b in (0.0, worst / 2, -worst):
                 missed = (np.abs(errors @ R[k] + b) > half[k]).mean()
                 assert missed <= 0.05 + 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))
-            assert missed >= 0.05 - 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))  # the worst one is met
+            assert missed >= 0.05 - 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))  # the worst bias reaches the level
 
 
 def test_a_joint_test_holds_its_level_under_heavy_noise():
@@ -367,7 +367,7 @@ def test_a_known_null_space_hides_what_leans_on_it_whatever_the_units():
     centred = np.array([[1.0, 1e7, 3e5], [0.0, 1e-6, 0.0], [0.0, 0.0, 1e3]])
     users = fit.mapped(centred, np.array([1e6, 0, 0]))
     np.testing.assert_array_equal(np.isnan(users.params()), [True, True, False])
-    back = np.array([1.0, 1.0, 0.0]) @ np.linalg.inv(centred)  # rounding of 1e7 must not hide it
+    back = np.array([1.0, 1.0, 0.0]) @ np.linalg.inv(centred)  # rounding errors of 1e7 must not hide it
     assert np.isfinite(users.contrast(back)[0][0])
 
 
@@ -391,7 +391,7 @@ def test_what_clipping_moved_is_noted_in_the_units_of_the_user():
     (found,) = fit.notes
     assert found.key == "clipped" and "2.1% of the rows" in found.text and "'x' by up to 6.3e-05" in found.text
     usual = weak(900.0, 1.0, clipped=(Allowance(np.diag([0, 15.0, 0]), 1.0),)).solve(NAMES)
-    assert usual.notes == ()  # nothing is to be done about half a standard error
+    assert usual.notes == ()  # no note about half a standard error
     also = weak(900.0, 1.0, moved=(Allowance(np.eye(3)[:, 1:2], 0.01),)).solve(NAMES)
     assert also.error_law(np.eye(3)).allowance == pytest.approx([0, 0.01, 0])
 
@@ -413,7 +413,7 @@ def test_several_quantile_regressions_have_koenkers_joint_covariance():
     X, _ = data()
     taus, densities = (0.1, 0.5, 0.9), (0.2, 0.4, 0.2)
     J = X.T @ X
-    P = [np.eye(3), np.array([[1.0, 0.2, 0], [0, 3.0, 0], [0, 0.5, 1.0]]), 2 * np.eye(3)]  # coordinates of its own each
+    P = [np.eye(3), np.array([[1.0, 0.2, 0], [0, 3.0, 0], [0, 0.5, 1.0]]), 2 * np.eye(3)]  # each has own coordinates
     equations = [
         EstimatingEquation(
             np.ones(3),

@@ -1,4 +1,4 @@
-"""Laws of means by group and of tables."""
+"""Laws of means by group, and of tables."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def sums_of(groups):
 
 
 def one_law_a_group(groups, law):
-    """Independent laws: the noise of each group's three sums."""
+    """Independent laws: the noise of the three sums in each group."""
     laws = []
     for g in range(groups):
         places = np.full((groups, 3), -1)
@@ -86,7 +86,7 @@ def test_a_group_that_may_be_empty_is_not_given_and_says_so():
     assert "about 26 rows are needed at eps = 1" in found.text
     assert np.isnan(fit.contrast([1.0, -1.0])[2][0])
     again = GroupMeans.of_sums(names(2), sums, CENTRE, HALF, one_law_a_group(2, law), remarks=fit.notes)
-    assert again.notes == fit.notes  # the estimator's own note is not repeated
+    assert again.notes == fit.notes  # the estimator's note is not repeated
 
 
 def test_a_group_whose_values_are_all_equal_has_an_interval_of_no_length():

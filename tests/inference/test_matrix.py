@@ -51,7 +51,7 @@ def drawn(N, within, size=40_000):
 
 
 def dense(loading):
-    """Return how each coordinate of the draw enters, written out."""
+    """Return the coefficient of each coordinate of the draw, as a dense array."""
     return loading.of(np.eye(loading.coordinates)).T
 
 
@@ -89,7 +89,7 @@ def test_the_variance_of_the_trace_is_that_of_the_sum_of_the_diagonal(kind, name
     N, _ = noise(kind, name)
     p = len(N.value)
     N = N.mapped(np.random.default_rng(1).normal(size=(p, p)))
-    one = N.times(np.eye(p)[0])  # all loadings are of the same draw
+    one = N.times(np.eye(p)[0])  # all loadings have the same draw
     trace = sum(dense(N.times(e))[k] for k, e in enumerate(np.eye(p)))
     assert N.trace_variance() == pytest.approx(float(one.law.covariance(trace[None])[0, 0]), rel=1e-9)
 

@@ -1,4 +1,4 @@
-"""Notes: each has a cause and a cure, in words that users know."""
+"""Notes: each has a cause and a cure, in terms that users know."""
 
 import re
 import string

@@ -1,4 +1,4 @@
-"""Noise of a large matrix through a few linear functions: the law of a small matrix, held against the large one's."""
+"""Noise of a large matrix in a few linear functions: a small matrix with the same law, compared with the large one."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_several_functions_have_their_joint_law(name):
     assert 3 * small.coordinates < whole.coordinates
     np.testing.assert_allclose(small.covariance(), whole.covariance(), rtol=1e-9)
     drawn, large = (one.of(one.law.sample(public_stream(3), DRAWS)) for one in (small, whole))
-    for function in (np.linalg.norm, np.prod):  # neither is told by covariances
+    for function in (np.linalg.norm, np.prod):  # covariances determine neither of these
         assert stats.ks_2samp(function(drawn, axis=1), function(large, axis=1)).pvalue > 1e-3
 
 

@@ -1,4 +1,4 @@
-"""The public stream, and laws that are simulated by it."""
+"""The public stream, and laws simulated with it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Simultaneous intervals: known laws, bounds of bias in full, and coverage of all rows at once."""
+"""Simultaneous intervals: known laws, bias bounds, and joint coverage of all rows."""
 
 import itertools
 from dataclasses import replace

@@ -1,9 +1,9 @@
-"""Densities of releases, from what the samplers are told, and how well one release tells neighbours apart.
+"""Densities of releases, from the inputs of samplers, and the privacy loss between neighbours in one release.
 
-A mechanism is asked for its release of given rows; its samplers do not draw but note their arguments. From these the
-density of the release follows by the formula that the sampler states (other tests compare draws with it). The loss of
-two such notes is the largest difference of their log densities over outcomes of all kinds. A density with a normaliser
-is compared on points: a choice by score or loss keeps its promise with any measure of theta in the place of Lebesgue's.
+A mechanism is asked for its release of given rows; its samplers record their arguments and do not draw. The density of
+the release follows from the formula in the sampler's docstring (other tests compare draws with it). The loss of two
+records is the largest difference of their log densities over outcomes of all kinds. A density with a normaliser is
+compared at points: a choice by score or loss keeps its promise for any base measure of theta.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from privstats.numerics.exact import Total
 from tests.conftest import NORMS, nuclear
 
 NORM = {LaplaceLaw: "l1", CubeLaw: "linf", SphericalLaw: "l2", NormalLaw: "l2"}
-POINTS = 400  # at which densities of coefficients are compared
+POINTS = 400  # number of points at which densities of coefficients are compared
 
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """Values as a gate hands them to a mechanism: those of a cell without its number."""
+    """Values as a gate passes them to a mechanism; those of a cell are without its number."""
 
     values: np.ndarray
 
@@ -58,7 +58,7 @@ class Sealed:
 
 
 def apart(here, there):
-    """The largest difference of two log densities at the same points, of which one may be nowhere."""
+    """Largest difference of two log densities at the same points, where one density may be zero."""
     assert np.array_equal(np.isfinite(here), np.isfinite(there))
     return float(np.abs(here - there)[np.isfinite(here)].max())
 
@@ -69,14 +69,14 @@ def normalised(log_density):
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """An exact total with noise of a law, whose scale is that of the number that was added."""
+    """An exact total plus noise of a law, recorded through the scale of the added number."""
 
     law: ScaledLaw
     scale: np.ndarray
     exact: np.ndarray
 
     def loss(self, other):
-        """The norm of the shift: the loss of K-norm noise, a bound of that of matrix-t noise, mu of normal noise."""
+        """Norm of the shift: the loss of K-norm noise, a bound for matrix-t noise, and mu for normal noise."""
         assert np.array_equal(self.scale, other.scale)
         shift = ((self.exact - other.exact) / self.scale)[None]
         if isinstance(self.law, MatrixTLaw):
@@ -89,7 +89,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class OneRank:
-    """A number whose rank is near a target."""
+    """A number with rank close to a target."""
 
     values: np.ndarray
     level: float
@@ -111,7 +111,7 @@ class OneRank:
 
 
 class Spread:
-    """The secret noise that spreads values over the cells of the grid: of rows that neighbours share, the same."""
+    """Secret noise that spreads values over the cells of the grid; rows shared by neighbours have the same noise."""
 
     def __init__(self):
         self.rng, self.noise = np.random.default_rng(5), {}
@@ -125,7 +125,7 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Boundaries:
-    """Ascending numbers that cut the values, with a density that falls with the errors of their ranks."""
+    """Ascending numbers that cut the values, with density decreasing in the errors of their ranks."""
 
     values: np.ndarray
     targets: np.ndarray
@@ -147,7 +147,7 @@ class Boundaries:
 
 
 class Bridge(Boundaries):
-    """Boundaries by the sum of their cells' errors."""
+    """Boundaries with density by the sum of their cells' errors."""
 
     @property
     def J(self):
@@ -160,7 +160,7 @@ class Bridge(Boundaries):
         return self.rates[j] * np.abs(np.asarray(ranks)[:, None] - np.asarray(before) - wanted)
 
     def log_total(self, ranks, lengths):
-        """The logarithm of the integral: over how many boundaries lie in each gap, from left to right."""
+        """Logarithm of the integral: a sum over the number of boundaries in each gap, from left to right."""
         n, gaps = [float(len(self.values))], len(ranks)
         below = np.where(np.tri(gaps, k=-1) > 0, 0.0, -np.inf)
         last = {0: (np.zeros(1), np.zeros(1))}  # boundaries so far: log weights, and ranks of the last one's gap
@@ -177,7 +177,7 @@ class Bridge(Boundaries):
         return np.logaddexp.reduce((weight - self.cell_costs(self.J, n, before))[0])
 
     def costs(self, other, mine, theirs):
-        """The smallest and the largest of ``their cost - my cost`` over all places of the boundaries."""
+        """Smallest and largest ``their cost - my cost`` over all positions of the boundaries."""
         n = len(self.values), len(other.values)
         found = []
         for sign in (-1.0, 1.0):
@@ -195,15 +195,15 @@ class Bridge(Boundaries):
 
 @cache
 def ways(gaps, J):
-    """Return all that J ascending boundaries may do: in which gap each lies."""
+    """Return all assignments of J ascending boundaries to gaps."""
     return np.array(list(combinations_with_replacement(range(gaps), J)))
 
 
 class Box(Boundaries):
-    """Two or three boundaries by the largest error of their ranks."""
+    """Two or three boundaries with density by the largest error of their ranks."""
 
     def cost(self, ranks):
-        """Of boundaries in these gaps, by the gaps' ranks: one number a way."""
+        """Cost of boundaries in these gaps, from the gaps' ranks: one number for each assignment."""
         return self.rates * np.abs(ranks[ways(len(ranks), len(self.targets))] - self.targets).max(axis=1)
 
     def log_total(self, ranks, lengths):
@@ -219,7 +219,7 @@ class Box(Boundaries):
 
 @dataclass(frozen=True, eq=False)
 class LocationScore:
-    """A quantile by the size of its score, on a grid."""
+    """A quantile on a grid with density by the size of its score."""
 
     units: np.ndarray
     level: float
@@ -244,7 +244,7 @@ class LocationScore:
 
 @dataclass(frozen=True, eq=False)
 class QuantileDistance:
-    """A quantile by how many values must change."""
+    """A quantile with density by the number of values that must change."""
 
     offsets: np.ndarray
     top: int
@@ -269,7 +269,7 @@ class QuantileDistance:
 
 @dataclass(frozen=True, eq=False)
 class MeanDistance:
-    """A mean by how many values must change."""
+    """A mean with density by the number of values that must change."""
 
     offsets: np.ndarray
     top: int
@@ -295,7 +295,7 @@ class MeanDistance:
 
 
 def points_of(d, radius):
-    """Coefficients in the l1 ball: all over it, near its centre, and corners."""
+    """Coefficients in the l1 ball: everywhere, close to its centre, and at corners."""
     rng = np.random.default_rng(d)
     size = np.where(np.arange(POINTS) % 2, rng.uniform(0, 1, POINTS) ** (1 / d), rng.uniform(0, 1, POINTS) ** 3)
     inside = rng.dirichlet(np.ones(d), POINTS) * rng.choice([-1.0, 1.0], (POINTS, d)) * size[:, None]
@@ -304,7 +304,7 @@ def points_of(d, radius):
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Coefficients with a density that falls with a potential, on a ball or cube."""
+    """Coefficients with density decreasing in a potential, on a ball or cube."""
 
     points: np.ndarray
     potential: np.ndarray
@@ -332,7 +332,7 @@ def squares(A, b, rate, radius, norm=None):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A geometric median: by the shortest subgradient of the sum of distances."""
+    """A geometric median with density by the shortest subgradient of the sum of distances."""
 
     units: np.ndarray
     grid: tuple[int, int]
@@ -354,34 +354,34 @@ class Point:
 
 
 def far_and_near(d):
-    """Coefficients anywhere."""
+    """Coefficients close to the centre and far from it."""
     rng = np.random.default_rng(11)
     return rng.standard_normal((POINTS, d)) * 10.0 ** rng.uniform(-2, 1.5, (POINTS, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class OfTilt:
-    """The minimiser of a tilted sum: density of the tilt that leads to it, times the Jacobian; and the guard's loss.
+    """Minimiser of a tilted sum: the density is that of the tilt b(t) times the Jacobian; also the guard's loss.
 
     Parameters
     ----------
     scale : ndarray, shape (d,)
-        Of the tilt.
+        Scale of the tilt.
     guard : float
-        What the guard's noise loses where computed minimisers are wrong.
+        Loss of the guard's noise if computed minimisers are inexact.
     """
 
     scale: np.ndarray
     guard: float
 
     def lost(self, other, here, there):
-        """The loss, from log densities of both at points."""
+        """The loss, from the log densities of both minimisers at points."""
         return apart(here, there) + max(self.guard, other.guard)
 
 
 @dataclass(frozen=True, eq=False)
 class Minimiser(OfTilt):
-    """The same, of a tilt that is known at points.
+    """A minimiser whose tilt is known at points.
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ class Minimiser(OfTilt):
 
 @dataclass(frozen=True, eq=False)
 class MinimiserOfLosses(OfTilt):
-    """The same, of losses of rows.
+    """A minimiser of a sum of losses of rows.
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ class MinimiserOfLosses(OfTilt):
     ridge: float
 
     def log_density(self, points):
-        """Of minimisers: the tilt b(t) that makes t the minimiser has its law, and t has that times det(H(t))."""
+        """Log density of minimisers: that of the tilt b(t), for which t is the minimiser, plus log det(H(t))."""
         w, x, y, o = self.rows[:, 0], self.rows[:, 1:-2], self.rows[:, -2], self.rows[:, -1]
         slope, curvature = self.within.loss.derivatives(points @ x.T + o, np.broadcast_to(y, (len(points), len(y))))
         b = -((slope * w) @ x + self.ridge * points)
@@ -427,7 +427,7 @@ class MinimiserOfLosses(OfTilt):
         return np.linalg.slogdet(H)[1] - NORMS[self.within.geometry](b / self.scale)
 
     def kinks(self):
-        """Coefficients at which a row has all of its curvature and nearly all of its slope, shape (rows, d)."""
+        """Coefficients at which a row has its full curvature and nearly its largest slope, shape (rows, d)."""
         found, eta = [], np.linspace(-40.0, 40.0, 8001)
         for row in np.unique(self.rows, axis=0):
             x, y, o = row[1:-2], row[-2], row[-1]
@@ -456,7 +456,7 @@ def minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, accuracy):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An index, by how far each candidate is behind the first."""
+    """An index with probability by the distance of each candidate's score from the best one."""
 
     log_probability: np.ndarray
 
@@ -465,7 +465,7 @@ class Candidate:
 
 
 def permuted(deficits):
-    """The law of permute-and-flip, by its integral over the noise of the winner (McKenna and Sheldon 2020)."""
+    """The law of permute-and-flip, integrated over the noise of the winner (McKenna and Sheldon 2020)."""
     u, weight = np.polynomial.legendre.leggauss(len(deficits) + 2)
     u, weight = (u + 1) / 2, weight / 2
     p = np.exp(-deficits)
@@ -479,7 +479,7 @@ SHAPES = {SmoothCauchy: stats.cauchy, SmoothLaplace: stats.laplace, SmoothGaussi
 
 @dataclass(frozen=True, eq=False)
 class ScaledNoise:
-    """Noise of a fixed shape about a centre, with a scale: the rows decide both."""
+    """Noise of a fixed shape with centre and scale that depend on the rows."""
 
     shape: type
     centre: float
@@ -489,13 +489,13 @@ class ScaledNoise:
         return apart(*self._log_densities(other)[1:])
 
     def delta(self, other, eps):
-        """The least delta for which (eps, delta) holds between the two laws, in either order."""
+        """Smallest delta for which (eps, delta) holds between the two laws, in either order."""
         at, here, there = self._log_densities(other)
         here, there = np.exp(here), np.exp(there)
         return max(np.trapezoid(np.maximum(p - np.exp(eps) * q, 0.0), at) for p, q in ((here, there), (there, here)))
 
     def _log_densities(self, other):
-        """Log densities at points near both centres and far from them."""
+        """Log densities at points close to both centres and far from them."""
         far = np.concatenate([[0.0], np.geomspace(1e-6, 1e9, 3000)])
         both = (self, other)
         at = np.unique(np.concatenate([one.centre + sign * one.scale * far for one in both for sign in (-1, 1)]))
@@ -509,9 +509,9 @@ class TestedNoise:
     Parameters
     ----------
     margin : float
-        How much the test's noise may take away, in units of its scale.
+        Largest loss by the test's noise, in units of its scale.
     centre, scale : float
-        Of the answer.
+        Centre and scale of the answer.
     """
 
     margin: float
@@ -520,7 +520,7 @@ class TestedNoise:
 
     @property
     def answers(self):
-        """The probability of an answer."""
+        """Probability of an answer."""
         return stats.laplace.cdf(self.margin)
 
     def delta(self, other, eps):
@@ -537,7 +537,7 @@ class TestedNoise:
 
 
 def tested(given, patched):
-    """The law of propose-test-release, found by the numbers that let it answer, and its answers to two."""
+    """The law of propose-test-release, found from the numbers for which it answers, and its answers to two of them."""
     where = "privstats.mechanisms.comparison.ptr."
     exact = (given.name, Sealed(given.exact), given.promise, given.within, given.relation)
     patched.setattr(where + "on_the_line", lambda point, *_: np.array([point]))
@@ -556,14 +556,14 @@ def tested(given, patched):
 
 
 class NoChance:
-    """A source of numbers for secret noise that neighbours share: all of it zero."""
+    """A generator of zeros for secret noise that neighbours share."""
 
     def uniform(self, low, high, shape):
         return np.full(shape, (low + high) / 2)
 
 
 class Notes:
-    """Samplers that note what they are told.
+    """Samplers that record their inputs.
 
     Parameters
     ----------
@@ -574,7 +574,7 @@ class Notes:
         self.patch = patch
 
     def __call__(self, given):
-        """Return what the samplers of one question were told, each a density."""
+        """Return the samplers' inputs for one question, as densities."""
         told, tilted = [], []
         exact = given.exact if isinstance(given.exact, Total) else Sealed(given.exact)
         arguments = (given.name, exact, given.promise, given.within, given.relation, NoChance())
@@ -658,7 +658,7 @@ def choosing(told, density):
 
 
 def sampled(law, tilted):
-    """Note the law; the draw is its scale, so that whatever becomes of it shows."""
+    """Record the law; the draw is its scale, so that later factors of the draw are seen."""
     tilted.append(law)
     return np.array(law.scale, dtype=float)[None]
 
@@ -672,7 +672,7 @@ def adding(told, tilted):
 
 
 def minimisers(patched, told, tilted):
-    """Note what is minimised, with the tilt; and when the result is rounded, the noise of its guard."""
+    """Record the objective with its tilt and, when the result is rounded, the noise of its guard."""
     objective = "privstats.mechanisms.objective.perturbation."
     quadratic = "privstats.mechanisms.comparison.quadratic_objective."
     waiting = []

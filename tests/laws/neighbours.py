@@ -1,4 +1,4 @@
-"""Fits of neighbouring frames along one transcript: what the mechanisms are given, with the same releases."""
+"""Fits of neighbouring frames along one transcript: the mechanisms' inputs, given the same releases."""
 
 from collections import Counter
 
@@ -17,13 +17,13 @@ NORMS = ("l1", "l2", "linf", "nuclear", "hull")
 
 
 class Transcripts:
-    """Fits of frames with the releases of the first of them."""
+    """Fits of frames that all receive the releases of the first fit."""
 
     def __init__(self, patch):
         self.patch = patch
 
     def __call__(self, call, frames):
-        """Return for each frame what the mechanisms were given, and the fit of the first.
+        """Return the mechanisms' inputs for each frame, and the fit of the first.
 
         Parameters
         ----------
@@ -34,7 +34,7 @@ class Transcripts:
         plan = call(frames[0], dry_run=True)
         releases, given = [], []
         with self.patch.context() as patched:
-            patched.setattr(workflow, "make_plan", lambda *_: plan)  # no rehearsal: every release is real
+            patched.setattr(workflow, "make_plan", lambda *_: plan)  # no rehearsal: every release is that of the fit
             for kind in mechanism_classes():
                 own = kind.__dict__.get("release")
                 if own is not None and not getattr(own, "__isabstractmethod__", False):
@@ -56,7 +56,7 @@ class Transcripts:
                 return release(mechanism, name, exact, promise, within, relation, rng)
             mine = given[-1]
             mine.append(Given(name, mechanism, gathered(exact), promise, within, relation))
-            if len(given) > 1:  # the same releases, so the same questions
+            if len(given) > 1:  # the same releases lead to the same questions
                 said = releases[len(mine) - 1]
                 assert (said.name, said.keeps) == (name, promise)
                 return said
@@ -81,7 +81,7 @@ def gathered(exact):
 
 
 def step(here, there):
-    """How far apart two exact answers to one question are: in units of what is claimed, the largest over all norms."""
+    """Distance of two exact answers to one question, in units of the sensitivity: the largest over all norms."""
     if not isinstance(here.exact, Total):
         return values_step(here, there)
     if isinstance(here.within, SquaredLosses):
@@ -99,7 +99,7 @@ def step(here, there):
 
 
 def scores_step(here, there):
-    """How far apart the scores of two sums of losses are, at corners of the parameter set and within."""
+    """Distance of the scores of two sums of losses, at corners of the parameter set and inside it."""
     within, m = here.within, here.within.m
     (A, b), (C, d) = (within.normal_equations(one.exact.value()) for one in (here, there))
     inside = np.random.default_rng(m).dirichlet(np.ones(m), 20) * np.random.default_rng(1).choice([-1, 1], (20, m))
@@ -112,7 +112,7 @@ def scores_step(here, there):
 
 
 def values_step(here, there):
-    """How many changes of one value, as the relation counts them, lie between two collections; per allowed change."""
+    """Number of changes of single values, as the relation counts them, between two collections, per allowed change."""
     for one in (here, there):
         assert np.array_equal(one.within.project(one.exact), one.exact)
     one, other = (Counter(map(tuple, each.exact.tolist())) for each in (here, there))
@@ -123,7 +123,7 @@ def values_step(here, there):
 
 
 def with_rows(data, where, rows):
-    """Return the frame with these rows in place of some; cells may be anything."""
+    """Return the frame with some rows replaced by these, whose cells may be anything."""
     other = data.astype(object)
     for place, row in zip(where, rows, strict=True):
         for name, cell in row.items():

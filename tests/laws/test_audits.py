@@ -1,4 +1,4 @@
-"""Audits through the public verbs: no neighbouring frame moves what a mechanism is given beyond what it is told."""
+"""Audits through the public functions: neighbouring frames change a mechanism's input by at most the sensitivity."""
 
 import itertools
 
@@ -23,7 +23,7 @@ MIXED = [{"y": 50, "x": 5, "z": 2.5, "g": "zz", "b": None, "w": 1, "count": 3}]
 
 
 def odd_rows(rng, many):
-    """Rows of which some cells should never be in a frame."""
+    """Rows with cells that do not belong in a data frame."""
     rows = []
     for _ in range(many):
         row = dict(CORNERS[rng.integers(len(CORNERS))])
@@ -43,7 +43,7 @@ SETTINGS = {
 
 
 def supported(name, setting):
-    """Whether a call has this setting: errors of one variance, and tilts, know no persons of several rows."""
+    """Whether a call supports this setting: homoskedastic errors and linear terms allow one row per person only."""
     return not ("persons" in setting and ("nonrobust" in name or name in ROWS_APART))
 
 
@@ -59,7 +59,7 @@ def data_of(seed):
 
 
 def neighbours_of(data, setting, rng, many):
-    """Frames any two of which are neighbours, or with rows that come and go the frame without the unit first."""
+    """Frames of which any two are neighbours; under "add_remove" the first is without the unit."""
     places = [k for k in range(len(data)) if data["who"][k] == 2] if "persons" in setting else [3]
     kinds = [CORNERS[k] for k in rng.permutation(len(CORNERS))[:many]] + odd_rows(rng, many) + MIXED
     frames = []
@@ -72,7 +72,7 @@ def neighbours_of(data, setting, rng, many):
 
 
 def farthest(given, come_and_go):
-    """The farthest step of each question: of all pairs, or from the first."""
+    """Largest distance for each question, over all pairs or from the first frame."""
     pairs = [(given[0], one) for one in given[1:]] if come_and_go else itertools.combinations(given, 2)
     return np.max([[step(*both) for both in zip(*pair, strict=True)] for pair in pairs], axis=0)
 
@@ -89,7 +89,7 @@ def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(
     given, _ = transcripts(call, frames)
     steps = farthest(given, setting in ("add_remove", "persons come and go"))
     assert steps.max() <= 1 + 1e-12
-    assert steps.max() >= 0.3  # else the audit would see nothing
+    assert steps.max() >= 0.3  # otherwise the audit has no power
 
 
 @pytest.mark.parametrize("budget", [{"mu": 200.0}, {"eps": 10_000.0}])

@@ -1,8 +1,8 @@
-"""Audits of what is chosen, not added up: no neighbouring frames tell a whole fit's releases apart beyond its price.
+"""Audits of mechanisms that choose: the privacy loss between neighbouring frames in a whole fit is at most its charge.
 
-Raw frames go through a public verb; the law of each release, with its location and scale, is that of which the
-sampler is told (`densities`). The losses of all questions of a transcript add up to at most what was charged, and for
-some neighbours to nearly that, so that a mechanism with half its noise is caught.
+Raw frames go through a public function; the law of each release, with its location and scale, is that given to the
+sampler (`densities`). The losses of all questions of a transcript add up to at most the charge, and for some neighbours
+nearly to the charge, so that a mechanism with half of its noise fails.
 """
 
 import datetime
@@ -49,7 +49,7 @@ EVERY = {name: one for name, one in {**CALLS, **MORE}.items() if EPS in one.budg
 
 
 def base(kind):
-    """Rows of which exchanging one matters most: in two clumps, at both ends, all alike, of no weight; or anywhere."""
+    """Rows for which one exchange matters most: in two clumps, at both ends, all equal, of weight zero; or random."""
     data, n = data_of(1), 40
     half = np.arange(n) % 2 == 1
     more = np.arange(n) > n // 2  # one row less than half
@@ -80,10 +80,10 @@ ACROSS = [  # one clump's values, of the other's level; few of a level whose row
 
 
 def neighbours_of(data, setting, rng):
-    """The frame, or with rows that come and go the frame without the unit, and frames with other rows in its place.
+    """The frame, or under "add_remove" the frame without the unit, and frames with other rows in the unit's place.
 
-    These are at all ends of the bounds, or of one level among the values of another, or have missing cells, undeclared
-    levels, and cells of any kind and size.
+    The other rows lie at all ends of the bounds, or have one level among the values of another, missing cells,
+    undeclared levels, or cells of any kind and size.
     """
     places = np.flatnonzero(data["who"] == 2).tolist() if "persons" in setting else [3]
     kinds = [*CORNERS, *odd_rows(rng, 3), *MIXED]
@@ -101,18 +101,18 @@ def come_and_go(setting):
 
 
 def told_of(run, name, setting, budget, frames):
-    """What the mechanisms were given of each frame, along one transcript."""
+    """Inputs of the mechanisms for each frame, along one transcript."""
     one = {**CALLS, **MORE}[name]
     return run(lambda data, **more: one(data, budget, rng=1, **{**SETTINGS[setting], **more}), frames)[0]
 
 
 def pairs_of(frames, setting):
-    """Neighbours: any two, or with rows that come and go the first and any other."""
+    """Pairs of neighbours: any two frames, or under "add_remove" the first and any other."""
     return [(frames[0], one) for one in frames[1:]] if come_and_go(setting) else itertools.combinations(frames, 2)
 
 
 def losses_of(run, notes, name, setting, kind, eps):
-    """The losses of all questions, between all pairs of neighbours; and the promises of the questions."""
+    """Losses of all questions between all pairs of neighbours, and the promises of the questions."""
     frames = neighbours_of(base(kind), setting, np.random.default_rng([*name.encode(), *setting.encode()]))
     return losses_between(run, notes, name, setting, eps, frames)
 
@@ -127,7 +127,7 @@ def losses_between(run, notes, name, setting, eps, frames):
     return np.array(losses), np.array([one.promise.as_pure().eps for one in given[0]])
 
 
-CASES = [  # of each mechanism one in which neighbours that tell it apart nearly as well as it promises are known
+CASES = [  # for each mechanism a case whose neighbours nearly reach the promise
     ("median", "add_remove", "clumps", 2.0, 0.95),
     ("median", "replace", "clumps", 2.0, 0.85),
     ("median by group", "add_remove", "low", 4.0, 0.9),
@@ -232,7 +232,7 @@ def test_noise_that_the_rows_scale_tells_neighbours_apart_with_the_delta_at_most
 
 
 class Hostile:
-    """A cell that answers nothing that is asked of it."""
+    """A cell whose methods all fail."""
 
     def _no(self, *_, **__):
         raise RuntimeError
@@ -291,7 +291,7 @@ def test_one_cell_of_any_class_in_every_column_moves_no_more_than_its_row(
 
 
 def mu_of_all(losses, normal):
-    """What questions of both kinds keep together, in mu: shifts of normal noise, and losses of pure mechanisms."""
+    """Joint promise of questions of both kinds, in mu: shifts of normal noise, and losses of pure mechanisms."""
     pure = -2 * stats.norm.ppf(special.expit(-np.where(normal, 0.0, losses)))
     return np.sqrt((np.where(normal, losses, pure) ** 2).sum(axis=1))
 

@@ -1,4 +1,4 @@
-"""Laws of every method of linear regression: the limit is the fit without privacy, the contract of its result holds."""
+"""Laws of every method of linear regression: the limit is the fit without privacy, and results keep their contract."""
 
 import pickle
 
@@ -21,12 +21,12 @@ FORMULAS = [
 DOMAIN = {"y": (1, 30), "x": (-1, 3), "z": (2, 5), "g": ["a", "b", "c"]}
 MECHS = ("suffstats", "newton", "kng", "objpert", "expmech")
 LIMIT = 1e10
-MOST_MU = 1e5  # for Newton steps: their noise is then as small as the rounding of rows to 2^-21, which it must cover
+MOST_MU = 1e5  # for Newton steps: the noise is then as small as the rounding of rows to 2^-21, which it must cover
 SAME_BSE = {"suffstats": 1e-3, "objpert": 2e-3, "kng": 2e-3, "expmech": 0.1, "newton": 0.1}
 # the rates of kng and expmech are cut at 1e4
 NEAR = {"suffstats": 1e-5, "objpert": 1e-5, "kng": 1e-3, "expmech": 3e-2}
-CLIPPED = 0.06  # steps clip the largest residuals whatever the budget: params move by that many standard errors
-COUNTED = ("kng", "objpert", "expmech")  # whose diagnostics have the released number of rows
+CLIPPED = 0.06  # steps clip the largest residuals at any budget: estimates change by this many standard errors
+COUNTED = ("kng", "objpert", "expmech")  # methods whose diagnostics have the released number of rows
 NORMAL = ("newton",)
 mechs = pytest.mark.parametrize("mech", MECHS)
 # in units of a light row the steepest rate of the mechanisms that sample, which is cut, leaves visible noise
@@ -34,7 +34,7 @@ unsampled = pytest.mark.parametrize("mech", ["suffstats", "objpert", "newton"])
 
 
 def paid(mech, eps):
-    """A budget of this size: by mu, whose noise falls faster, for the steps."""
+    """A budget of this size; in mu, where noise falls faster, for the steps."""
     return {"mu": min(eps, MOST_MU)} if mech in NORMAL else {"eps": eps}
 
 
@@ -54,7 +54,7 @@ def frame(n=2000, seed=0):
 
 
 def robust(formula, data):
-    """The fit without privacy, with the errors of its usual covariance."""
+    """The robust fit without privacy, with its usual covariance."""
     return smf.ols(formula, data).fit(cov_type="HC1", use_t=True)
 
 
@@ -101,7 +101,7 @@ def test_missing_rows_leave_the_fit_of_the_complete_ones(mech):
     truth = robust("y ~ x + g", kept)
     assert_near(fit, truth, mech)
     np.testing.assert_allclose(fit.bse, truth.bse, rtol=SAME_BSE[mech])
-    assert fit.nobs == 2000  # what is public is the number of rows offered
+    assert fit.nobs == 2000  # the number of rows offered is public
     assert mech not in COUNTED or fit.nobs_used == pytest.approx(len(kept), abs=0.5)
     assert "2,000 (public)" in str(fit.summary())
 

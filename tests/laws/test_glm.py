@@ -1,4 +1,4 @@
-"""Laws of generalised linear models: the limit is statsmodels, odd rows are like others, digests tell calls apart."""
+"""Laws of generalised linear models: the limit is statsmodels, unusual rows are bounded, digests distinguish calls."""
 
 import pickle
 import warnings
@@ -33,7 +33,7 @@ def data():
 
 
 def assert_near(fit, truth, part=0.1):
-    """Compare coefficients in standard errors of the fit without privacy: clips do not vanish with the noise."""
+    """Compare coefficients in standard errors of the fit without privacy; clipping does not vanish with the noise."""
     assert ((fit.params - truth.params).abs() <= part * truth.bse).all()
 
 
@@ -165,7 +165,7 @@ def test_bad_requests_are_refused_from_what_is_public(data, formula, arguments, 
 
 NORMS = {"a norm": {"noise": "linf"}, "another": {"noise": "l1"}, "a third": {"noise": "l2"}}
 PURE = {"verb": "lm", "formula": "x ~ z", "eps": 1.0}
-DIFFERENT = {  # calls of which no two may have the same noise from one seed
+DIFFERENT = {  # calls of which no two may have the same noise for one seed
     "glm, mu": (
         {"verb": "glm", "formula": "y ~ x", "mu": 1.0},
         {

@@ -1,4 +1,4 @@
-"""Laws of every verb of location: the limit is that of numpy and pandas, the contract of its result holds."""
+"""Laws of means, quantiles, modes and histograms: the limits are numpy's and pandas', results keep their contract."""
 
 import pickle
 
@@ -25,10 +25,10 @@ ALL = [
     *(("mode", mech, None) for mech in ("permute_and_flip", "expmech", "duff")),
     *(("hist", *case) for case in SUMS),
 ]
-COLUMN = {"mode": "k"}  # the others ask about x
+COLUMN = {"mode": "k"}  # the others use x
 DOMAIN = {"x": (0, 12), "z": (1, 5), "k": (0, 9), "g": ["a", "b", "c"]}
 every = pytest.mark.parametrize(("verb", "mech", "noise"), ALL)
-ONE = list({case[:2]: case for case in reversed(ALL)}.values())[::-1]  # of each algorithm one noise
+ONE = list({case[:2]: case for case in reversed(ALL)}.values())[::-1]  # one kind of noise for each algorithm
 one_noise = pytest.mark.parametrize(("verb", "mech", "noise"), ONE)
 BARE = [("mode", mech) for verb, mech, _ in ALL if verb == "mode"] + [("mean", "duff")]  # without intervals
 with_intervals = pytest.mark.parametrize(("verb", "mech", "noise"), [case for case in ONE if case[:2] not in BARE])
@@ -42,7 +42,7 @@ def may_fail(mech, noise):
 
 
 def paid(mech, noise, eps):
-    """A budget of this size in a currency that the noise takes."""
+    """A budget of this size, of a kind that the noise supports."""
     if "gaussian" in (mech, noise) and mech != "smoothsens":
         return {"mu": min(eps, MOST_MU)}
     return {"eps": eps, "delta": 1e-6} if may_fail(mech, noise) else {"eps": eps}
@@ -63,27 +63,27 @@ def run(verb, mech, noise, data=None, by="", eps=LIMIT, **options):
 
 
 def apart(verb, mech):
-    """Whether estimates and the ends of their intervals are drawn apart."""
+    """Whether estimates and the ends of their intervals are separate draws."""
     return verb in ("median", "quantile") and mech != "rank"
 
 
 def slack(verb, mech, noise):
-    """How far off a mechanism leaves the limit: a delta limits how small noise may be, one row how far a mean moves."""
-    one_row = 12 / 200  # range by the rows of the smallest group asked about
+    """Tolerance of the limit: a delta limits how small noise may be, and one row may move a mean."""
+    one_row = 12 / 200  # range over the number of rows in the smallest group
     if mech == "clipped":
-        return 0.02  # what stays of the clip, a fifth of a std error
+        return 0.02  # the remaining effect of the clip, a fifth of a std error
     return 0.03 if may_fail(mech, noise) else one_row if (verb, mech) == ("mean", "duff") else 1e-5
 
 
 def between(values, q, slack=1.5):
-    """Order statistics around that of order q, so far away as definitions of a quantile differ."""
+    """Order statistics around that of order q, within the range of definitions of a quantile."""
     ordered, rank = np.sort(values), q * len(values)
     low, high = max(0, int(np.floor(rank - slack))), min(len(ordered) - 1, int(np.ceil(rank + slack)) - 1)
     return ordered[low], ordered[high]
 
 
 def assert_is_limit(verb, params, values, slack=1e-5):
-    """Compare the numbers of one column, in one group, with what numpy says."""
+    """Compare the results of one column, in one group, with numpy's."""
     values = np.asarray(values)
     if verb in ("median", "quantile"):
         for value, q in zip(params, [0.5] if verb == "median" else COMPONENTS["quantile"], strict=True):
@@ -106,7 +106,7 @@ def test_the_limit_of_a_large_budget_is_that_of_numpy(verb, mech, noise, neighbo
     fit = run(verb, mech, noise, neighbors=neighbors)
     assert_is_limit(verb, fit.params.to_numpy(), data[COLUMN.get(verb, "x")], slack(verb, mech, noise))
     if neighbors == "replace" and may_fail(mech, noise):
-        return  # a row that moves from group to group is two steps, each with a delta that a huge eps leaves nothing of
+        return  # a row that changes its group is two steps, each with part of delta
     grouped = run(verb, mech, noise, by=" ~ g", neighbors=neighbors)
     for number, level in enumerate("abc"):
         each = len(COMPONENTS[verb])
@@ -124,7 +124,7 @@ def test_rows_that_are_missing_or_not_asked_about_do_not_count(verb, mech, noise
     fit = run(verb, mech, noise, data, subset="z > 2")
     assert_is_limit(verb, fit.params.to_numpy(), kept[column], slack(verb, mech, noise))
     assert "z > 2" in str(fit.summary())
-    assert fit.nobs == len(data)  # what is public is the number of rows offered
+    assert fit.nobs == len(data)  # the number of rows offered is public
     some = kept[kept["g"] == "b"]
     neighbors = "add_remove" if may_fail(mech, noise) else "replace"  # see above
     grouped = run(verb, mech, noise, data, by=" ~ g", subset="z > 2", neighbors=neighbors)
@@ -136,11 +136,11 @@ def test_rows_that_are_missing_or_not_asked_about_do_not_count(verb, mech, noise
 def test_units_are_persons_with_several_rows(verb, mech, noise):
     data, column = frame().assign(person=np.arange(1501) // 3), COLUMN.get(verb, "x")
     data["x"] = data["x"].clip(0, 12)
-    data.loc[2::3, column] = np.nan  # an absent row takes no place
+    data.loc[2::3, column] = np.nan  # an absent row is not counted
     fit = run(verb, mech, noise, data, unit="person", rows_per_unit=2)
     assert_is_limit(verb, fit.params.to_numpy(), data[column].dropna(), slack(verb, mech, noise))
     assert str(fit.guarantee.neighbors) == "replace one person"
-    own = verb == "hist" or mech == "clipped"  # intervals of counts hold the noise alone; steps sum scores by person
+    own = verb == "hist" or mech == "clipped"  # intervals of counts contain only noise; steps sum scores by person
     assert fit.bse.isna().all() or own
     crowded = alike(data, "person", 3)
     single = run(verb, mech, noise, crowded, unit="person")
@@ -178,7 +178,7 @@ def test_results_keep_the_contract_of_their_tables(verb, mech, noise, by):
 def test_intervals_are_nested_and_hold_what_is_near_the_estimate(verb, mech, noise):
     fit = run(verb, mech, noise, eps=8.0)
     centre = fit.params
-    if apart(verb, mech):  # may lie outside its interval
+    if apart(verb, mech):  # the estimate may lie outside its interval
         released = fit.conf_int(0.05)
         centre = centre.clip(released.iloc[:, 0], released.iloc[:, 1])
     shorter = fit.conf_int(0.999)
@@ -200,7 +200,7 @@ def test_without_inference_intervals_are_nan_and_say_why(verb, mech, noise):
     for nothing in (fit.bse, fit.conf_int().stack(future_stack=True)):
         assert nothing.isna().all()
     assert "inference='none'" in str(fit.summary())
-    assert not any(release.name.startswith("interval") for release in fit.releases)  # nothing is paid for it
+    assert not any(release.name.startswith("interval") for release in fit.releases)  # no budget is spent on intervals
 
 
 @thinned(3)

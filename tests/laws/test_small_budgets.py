@@ -1,7 +1,7 @@
-"""What is given is true at every budget: all verbs and mechanisms, rows x eps from 10 to 1e5, designs with factors.
+"""Results are valid at every budget: all functions and mechanisms, rows x eps from 10 to 1e5, designs with factors.
 
-Rows are drawn from models whose population values are known. A number that is given has a positive std error and an
-interval of some width, and the intervals of a call cover, over its fits, at the level that they claim.
+Rows are drawn from models with known population values. A number that is given has a positive std error and an interval
+of positive width, and the intervals of a call cover, over its fits, at their level.
 """
 
 import warnings
@@ -27,7 +27,7 @@ GROUPS = {f"C(g)[{level}]": 1.0 + EFFECT[level] for level in "ab"}
 
 
 def moved(truth, by):
-    """Coefficients of a quantile: all that stand for a constant are moved."""
+    """Coefficients of a quantile regression, with all constants shifted."""
     return {
         name: value + by * (name == "Intercept" or ("[T." not in name and name != "x")) for name, value in truth.items()
     }
@@ -45,7 +45,7 @@ def orders(*q):
     return {("e", one): norm.ppf(one) for one in q}
 
 
-CALLS = {  # what is fitted, which factor moves the response, with which options, and the population's values
+CALLS = {  # for each call: formula, factor that shifts the response, options, and population values
     "least squares": ("lm", "y ~ x + C(g)", "g", {}, TWO),
     "least squares, six levels": ("lm", "y ~ x + C(h)", "h", {}, SIX),
     "least squares of groups": ("lm", "y ~ 0 + C(g)", "g", {}, GROUPS),
@@ -72,7 +72,7 @@ CALLS = {  # what is fitted, which factor moves the response, with which options
 
 
 def rows(n, rng, factor):
-    """Rows of the models, whose response a factor moves."""
+    """Rows of the models, with a response that a factor shifts."""
     g, h = rng.choice(list("ab"), n), rng.choice(list("abcdef"), n, p=RARER)
     x, e = rng.uniform(-1, 1, n), rng.normal(size=n)
     eta = x + np.array([EFFECT[level] for level in {"g": g, "h": h}.get(factor, np.full(n, "a"))])
@@ -90,18 +90,18 @@ def rows(n, rng, factor):
 
 
 def given_by(name, k):
-    """The intervals, std errors and population values of what the k-th fit of a call gives."""
+    """Intervals, std errors and population values of the numbers given by the k-th fit of a call."""
     verb, formula, factor, options, truth = CALLS[name]
     n, eps = BUDGETS[k % len(BUDGETS)]
     seed = [20261123, list(CALLS).index(name), k]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a plan that foretells wide intervals
+        warnings.simplefilter("ignore")  # from a plan that predicts wide intervals
         try:
             fit = getattr(ps, f"dp_{verb}")(
                 formula, rows(n, np.random.default_rng(seed), factor), eps, domain=DOMAIN, rng=k, **options
             )
         except ps.PrivstatsError:
-            return pd.DataFrame()  # public facts say that this budget carries nothing
+            return pd.DataFrame()  # by public facts this budget is too small
     table = fit.conf_int().astype(float).set_axis(["low", "high"], axis=1)
     table["se"], table["estimate"] = fit.bse.astype(float), fit.params.astype(float)
     table["true"] = [truth[key] for key in table.index]
@@ -113,7 +113,7 @@ def given_by(name, k):
 def test_what_is_given_is_true_at_every_budget(name, fits):
     every = [table for table in (given_by(name, k) for k in range(fits)) if len(table)]
     table = pd.concat(every)
-    measured = table["se"].notna()  # the ends of quantiles' intervals may have no std error, and say so
+    measured = table["se"].notna()  # ends of quantiles' intervals may have no std error, with a note
     assert (table.loc[measured, "se"] > 0).all() and np.isfinite(table).loc[measured].all(axis=None)
     assert (table["high"] > table["low"]).all() and table["estimate"].notna().all()
     covers = (table["low"] <= table["true"]) & (table["true"] <= table["high"])

@@ -1,4 +1,4 @@
-"""One person's rows count as one person's, however the name is spelt, wherever they lie, whatever is asked."""
+"""One person's rows count as one person's, whatever the spelling of the name, their positions and the question."""
 
 import enum
 from dataclasses import replace
@@ -21,7 +21,7 @@ class Member(str, enum.Enum):  # noqa: UP042 - a str enum as it is written in ol
 
 
 def sums(data, **options):
-    """Released sums of scaled values; the same seed draws the same noise, so differences are those of exact sums."""
+    """Released sums of scaled values; one seed gives equal noise, so differences are those of exact sums."""
     fit = ps.dp_mean("x", data, 1.0, domain={"x": (-1, 1)}, rng=1, **{"unit": "id", **options})
     (release,) = fit.releases
     return release.value
@@ -34,7 +34,7 @@ def people(n, ids=None):
 
 
 def moved(data, rows, **options):
-    """How far count, sum and sum of squares move when these rows of one person go from one end to the other."""
+    """Changes of count, sum and sum of squares if these rows of one person move from one end to the other."""
     here, there = (data.assign(x=data["x"].where(~data.index.isin(rows), end)) for end in (-1.0, 1.0))
     return np.abs(sums(here, **options) - sums(there, **options))
 
@@ -53,7 +53,7 @@ def test_a_person_spelt_in_several_ways_is_one_person(kind):
         names[10 * row] = name
     data = people(60, names)
     rows = [10 * row for row in range(len(SPELLINGS[kind]))]
-    assert moved(data, rows)[1] == pytest.approx(2.0, abs=1e-3)  # one row, from -1 to 1
+    assert moved(data, rows)[1] == pytest.approx(2.0, abs=1e-3)  # one row moves from -1 to 1
     assert moved(data, rows, rows_per_unit=2)[1] == pytest.approx(4.0, abs=1e-3)
 
 
@@ -78,7 +78,7 @@ def test_frames_with_names_of_other_types_hold_the_same_persons(dtype):
 
 
 def moved_in(pieces):
-    """The same in frames of a function, for the person named 1."""
+    """These changes for frames from a function, for the person named 1."""
     ends = []
     for end in (-1.0, 1.0):
         frames = [piece.assign(x=piece["x"].where(piece["id"].astype(float) != 1, end)) for piece in pieces]
@@ -132,14 +132,14 @@ FITS = {
 
 
 def of_people():
-    """Rows of persons who have one to five of them, apart from each other; the seventh has three."""
+    """Rows of persons with one to five scattered rows; the seventh person has three."""
     data = frame(90).sample(frac=1.0, random_state=3, ignore_index=True)
     names = np.repeat(np.arange(30), [1, 2, 3, 4, 5, 2, 3, 4, 3, 3] * 3)[:90]
     return data.assign(who=np.random.default_rng(4).permutation(names))
 
 
 def persons(data, name):
-    """Frames in which all rows of one person are others: at opposite corners, at one, at the middle."""
+    """Frames in which all rows of one person are replaced: by opposite corners, by one corner, by the middle."""
     places = np.flatnonzero(data["who"] == name)
     steep, other = STEEP
     kinds = [[steep] * len(places), [other] * len(places), [(steep, other)[k % 2] for k in range(len(places))]]
@@ -163,7 +163,7 @@ def test_all_rows_of_a_person_move_a_folded_score_by_no_more_than_one_row_may(tr
     assert all(given[0][k].relation.rows == 1 for k in folded)
     assert max(farthest[k] for k in folded) >= 0.3
     assert all(one.relation.rows in (1, 3) for one in given[0])
-    assert kind != "moments" or fit.bse.notna().all()  # errors may depend within a person
+    assert kind != "moments" or fit.bse.notna().all()  # errors of a person's rows may be dependent
 
 
 def test_without_folding_three_rows_move_further_than_one(transcripts):  # noqa: F811
@@ -177,4 +177,4 @@ def test_without_folding_three_rows_move_further_than_one(transcripts):  # noqa:
 
     moments = next(k for k, one in enumerate(given[0]) if one.relation.rows == 3)
     steps = [step(claimed_of_one_row(a[moments]), claimed_of_one_row(b[moments])) for a, b in combinations(given, 2)]
-    assert max(steps) > 1.5  # the audit sees a claim that is too small
+    assert max(steps) > 1.5  # the audit detects a claim that is too small

@@ -1,6 +1,6 @@
-"""The contract of ``inference="none"``, of every verb and method: the whole budget, always a number, no interval.
+"""The contract of ``inference="none"`` for every function and method: full budget, always a number, no interval.
 
-A method by steps whose first stage public facts say cannot be carried is refused before anything is charged.
+A method by steps is refused before anything is charged if public facts show that the budget is too small.
 """
 
 import re
@@ -15,7 +15,7 @@ from tests.conftest import slow, thinned
 
 EPS, MU, BOTH = {"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}
 DOMAIN = {"x": (0, 100), "z": (0, 10), "g": ["a", "b", "rare"], "y": (0, 100), "b": bool, "count": (0, 60), "w": (0, 2)}
-VERBS = {  # formula and options of each verb, with all of its tables of methods
+VERBS = {  # formula and options of each function, with its tables of methods
     "lm": ("y ~ x + z + g", {}),
     "lm huber": ("y ~ x + z + g", {"loss": "huber"}),
     "glm": ("b ~ x + z + g", {}),
@@ -41,7 +41,7 @@ FARTHEST = {"lm": (50, 250), "glm": (0, 20), "rq": (50, 250)}  # middle of predi
 
 
 def data_of(n, seed=0):
-    """Rows with a level that hardly any row has, and missing cells."""
+    """Rows with a rare level and missing cells."""
     rng = np.random.default_rng(seed)
     x, z = rng.uniform(20, 80, n), rng.uniform(0, 10, n)
     g = np.where(rng.uniform(size=n) < 0.004, "rare", rng.choice(["a", "b"], n)).astype(object)
@@ -53,7 +53,7 @@ def data_of(n, seed=0):
 
 
 def methods(name):
-    """The names in the tables of a verb, as its own refusal lists them; and auto."""
+    """Names in the method tables of a function, as its error lists them; and auto."""
     with pytest.raises(ps.OptionError, match="choose among") as refused:
         fit(name, "nonsense", data_of(50), EPS)
     return re.findall(r"'(\w+)'", str(refused.value).split("choose among")[1])
@@ -68,7 +68,7 @@ def fit(name, mech, data, budget, **more):
 
 
 def with_budget(mech, size):
-    """A budget that the method has, of this size."""
+    """A budget of this size that the method supports."""
     return {"mu": size} if mech in NORMAL else {"eps": size, **({"delta": 1e-6} if mech in ("ptr", "sgd") else {})}
 
 
@@ -76,7 +76,7 @@ PAIRS = [(name, mech) for name in VERBS for mech in methods(name) if (name, mech
 
 
 def refused(name, mech, data, budget, **more):
-    """Whether a fit by steps is refused, before the ledger is charged, with a cure; else the fit."""
+    """Whether a fit by steps is refused with a cure before the ledger is charged; otherwise the fit."""
     promise = ps.PureDP(budget["eps"]) if "eps" in budget else ps.GaussianDP(budget["mu"])
     ledger = ps.Ledger(ps.ApproxDP(**budget) if "delta" in budget else promise)
     try:
@@ -91,10 +91,10 @@ def refused(name, mech, data, budget, **more):
 
 
 def check(name, mech, one, data, budget):
-    """The contract, of a fit."""
+    """Check the contract of a fit."""
     if mech not in SILENT:
         assert not one.params.isin([np.nan, np.inf, -np.inf]).any()
-    if name.startswith(tuple(FARTHEST)) and mech not in AS_STATED:  # as far as noise carries them
+    if name.startswith(tuple(FARTHEST)) and mech not in AS_STATED:  # within the distance that noise explains
         linear = {"which": "linear"} if name.startswith("glm") else {}
         middle, farthest = FARTHEST[name.split(" ")[0]]
         predicted = one.predict(data, **linear).to_numpy(float)
@@ -105,7 +105,7 @@ def check(name, mech, one, data, budget):
     assert len(notes) == 1
     assert re.search(r"std dev of about|moves their ranks by about|is not known", notes[0])
     asked = {release.name for release in one.releases}
-    of_scale = {"rows"} if mech in DESCENTS else set()  # which the residual scale is fitted by
+    of_scale = {"rows"} if mech in DESCENTS else set()  # the residual scale is fitted from it
     assert not {name.split(" of ")[0] for name in asked} & (OF_INTERVALS - of_scale)
     assert sum(share for _, share in one.facts.budget) == pytest.approx(1.0)
     for currency in ("eps", "mu"):

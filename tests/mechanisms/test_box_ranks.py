@@ -68,7 +68,7 @@ def test_gaps_are_drawn_with_the_mass_that_enumeration_gives_them(ends_only):
     assert stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), len(gaps) - 1) > 1e-4
     wrong = masses(values, targets, rate / 2)[1]
     wrong *= draws / wrong.sum()
-    assert stats.chi2.sf(((seen - wrong) ** 2 / wrong).sum(), len(gaps) - 1) < 1e-6  # half the noise is noticed
+    assert stats.chi2.sf(((seen - wrong) ** 2 / wrong).sum(), len(gaps) - 1) < 1e-6  # half the noise is detected
 
 
 def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
@@ -110,7 +110,7 @@ def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch
     ranks = np.searchsorted(values, drawn)
     seen, wrong = np.array([(ranks == g).all(axis=1).sum() for g in gaps]), masses(values, targets, rate / 2)[1]
     assert pooled_chi2(seen, draws * mass / mass.sum()) > 1e-4
-    assert pooled_chi2(seen, draws * wrong / wrong.sum()) < 1e-6  # half the noise is noticed
+    assert pooled_chi2(seen, draws * wrong / wrong.sum()) < 1e-6  # half the noise is detected
 
 
 def pooled_chi2(seen, expected):

@@ -96,4 +96,4 @@ def test_no_neighbour_changes_the_probability_of_all_answers_by_more_than_eps(ex
     relation = Relation(1, exchange, True)
     for eps in (0.5, 2.0):
         assert 0.4 * eps < worst_ratio(relation, eps, eps) <= eps * (1 + 1e-9)
-    assert worst_ratio(relation, 2.0, 6.0) > 2.0  # a third of the noise
+    assert worst_ratio(relation, 2.0, 6.0) > 2.0  # a third of the noise is detected

@@ -54,7 +54,7 @@ def test_a_truth_is_sent_as_often_as_stated_and_never_by_the_truth_of_another(ep
     for rate, seen in ((eps, True), (2 * eps, False)):
         kept = 1 / (1 + math.exp(-rate))
         off = abs((sent == truths).mean() - kept) / math.sqrt(kept * (1 - kept) / n)
-        assert (off < 4) == seen  # half the noise is seen
+        assert (off < 4) == seen  # half the noise is detected
     lies = sent ^ truths
     assert (randomised(~truths, eps, public_stream(71)) ^ ~truths == lies).all()
     assert stats.chi2_contingency(np.histogram2d(lies, truths, 2)[0]).pvalue > 1e-3
@@ -73,7 +73,7 @@ def test_noise_has_the_stated_law(name):
     sd = sds(name, p)
     for column, size in zip(noise.T, sd, strict=True):
         assert p_value(column, size) > 1e-3
-        assert p_value(column, 2 * size) < 1e-9  # half the noise is seen
+        assert p_value(column, 2 * size) < 1e-9  # half the noise is detected
     correlations = np.corrcoef(noise.T)[np.triu_indices(len(sd), 1)]
     assert np.abs(correlations).max() < 4 / math.sqrt(n)
 

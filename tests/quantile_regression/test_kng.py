@@ -200,7 +200,7 @@ def test_what_is_released_has_the_stated_law(by, kind):
         return stats.kstest(draws, lambda t: np.interp(t, ends, np.append(0.0, np.cumsum(law)))).pvalue
 
     assert p_value(1) > 1e-4
-    assert p_value(3) < 1e-6  # a third of the noise is seen
+    assert p_value(3) < 1e-6  # a third of the noise is detected
 
 
 @pytest.mark.parametrize(("n", "dim"), [(10_000, 2), (10_000, 3), (20_000, 5)])
