@@ -311,7 +311,7 @@ class NoisyMatrix:
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray) -> FloatArray:
-        """Return the value shrunk toward `target` by the share of noise; eigenvalues at least .4 of the target's mean.
+        """Return the value shrunk toward `target` by the noise share; eigenvalues are at least .4 of the target's mean.
 
         A covariance estimate in the manner of Ledoit and Wolf (2004), with known noise variance.
         """

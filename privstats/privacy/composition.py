@@ -29,7 +29,7 @@ from privstats.privacy.tradeoff import gaussian_profile
 
 MOST_ATOMS = 2**14  # most values of the joint loss of randomised responses without a grid
 MOST_CELLS = 2**15  # cells of this grid, which extends to the sum of all eps on either side
-MOST_POINTS = 2**20  # most points in the window of a transform; beyond it, a coarser grid from above
+MOST_POINTS = 2**20  # most points in the window of a transform; a larger one gets a coarser grid
 WRAPPED = 1e-9  # largest mass of a tilted distribution beyond either end of its window
 STEEPEST = 1e3  # largest tilt that is tried, over the standard deviation of the composed loss
 TRANSFORMED = 2.0**-51  # error of a transform, relative to the length of its input
