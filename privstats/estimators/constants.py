@@ -76,7 +76,7 @@ SIGNAL = 0.2  # assumed squared length of the coefficients: divides the noise be
 USUAL_RESIDUAL = 0.25  # residual scale assumed before any release, in half-ranges of the response
 
 # --- synthetic rows and the start of a loss (synthetic, beginning, likelihood)
-SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations; largest number of corners of the box that are enumerated
+SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations; largest number of enumerated corners of the box
 
 # --- steps of a likelihood (likelihood)
 BURN_IN = 3  # number of steps before the last one

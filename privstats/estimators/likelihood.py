@@ -56,7 +56,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-ROUNDS, CONVERGED = 20, 1e-3  # for removing a ridge: largest number of iterations, and the relative change that ends them
+ROUNDS, CONVERGED = 20, 1e-3  # for removing a ridge: most iterations, and the relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {

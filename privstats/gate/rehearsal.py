@@ -25,13 +25,13 @@ from privstats.privacy.promise import Neighbors, Promise
 from privstats.sets.base import Set
 
 ROWS = 64
-CUTS = (0, 1, 5, 14, ROWS)  # the same rows once more, in smaller company
-GROUPS = 2  # of made-up units: the total is the sum over groups
-UNITS, MOST_ROWS = 29, 2  # made-up units have up to three rows, apart from each other, of which two count at most
-USUAL = 10_000  # rows that are assumed where their number is private
-MOST_GATHERED = 1 << 28  # numbers: a mechanism that wants more of them in memory is refused while planning
-AT_ONCE = 1 << 18  # numbers of contributions that are added up at a time
-MOST_SYNTHETIC = 1 << 14  # values that a mechanism looks at in a rehearsal
+CUTS = (0, 1, 5, 14, ROWS)  # limits of smaller blocks in which the audit reads the same rows again
+GROUPS = 2  # groups of synthetic units: the total must be the sum over groups
+UNITS, MOST_ROWS = 29, 2  # synthetic units; each has up to 3 scattered rows, of which 2 count
+USUAL = 10_000  # assumed number of rows if it is private
+MOST_GATHERED = 1 << 28  # a plan is refused if a mechanism needs more numbers than this in memory
+AT_ONCE = 1 << 18  # numbers of contributions that are summed together
+MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
 
 T = TypeVar("T")
 
@@ -235,7 +235,7 @@ class Audit:
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _synthetic_units(len(frame))
-        # the promise is made for all rows of a unit; units of the made-up rows have few, and some have too many
+        # fewer rows of a unit count here than in the fit, so that some synthetic units have rows that do not count
         return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 
     def through(self, design: RowMap) -> Audit:
