@@ -318,7 +318,7 @@ def test_a_process_that_is_forked_before_a_fit_takes_no_part_of_the_charge(tmp_p
         os._exit(0)
     os.waitpid(child[0], 0)
     assert not found.failed[0] and "another process was charged" in answers.read_text()
-    with pytest.raises(BudgetError, match="of one process"):
+    with pytest.raises(BudgetError, match="belong to one process"):
         pickle.dumps(Prepaid(Account(PureDP(1.0)), []))
 
 
