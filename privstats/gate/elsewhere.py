@@ -202,20 +202,16 @@ def open_rows(source: Any, *seen: Any) -> BlockRows:
     return (RowsElsewhere if elsewhere(source) else BlockRows)(source, *seen)
 
 
-def check_place(source: Any, planned: Iterable[Any]) -> None:
-    """Refuse questions whose mechanism wants all rows in one place, where they lie elsewhere.
+def check_place(source: Any, gathered: Any) -> None:
+    """Refuse a method that needs all rows in one place, `gathered` by its plan, where they lie elsewhere.
 
     Raises
     ------
     OptionError
         Before the charge.
     """
-    gathering = [question.mechanism.label for question in planned if question.mechanism.gathers]
-    if gathering and elsewhere(source):
-        raise OptionError(
-            f"'{gathering[0]}' needs all rows in the memory of one process, and these lie elsewhere; give "
-            "mech='newton' or 'suffstats' for a regression, mech='rank' for a quantile"
-        )
+    if gathered is not None and elsewhere(source):
+        raise OptionError(f"{gathered.need}, and these lie elsewhere; give {gathered.cure}")
 
 
 def number_of_units(source: Any, unit: str) -> int:

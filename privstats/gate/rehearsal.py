@@ -7,7 +7,7 @@ refuses a question in which other rows, or units, change the contribution of a r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.errors import OptionError, PrivacyError
+from privstats.errors import PrivacyError
 from privstats.gate.gate import Conversation, Planned, Streams, quiet
 from privstats.gate.questions import AnyMechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowMap, RowValues
@@ -65,6 +65,7 @@ class Asked:
     mechanism: Any
     branch: str | None
     optional: tuple[str, ...]
+    dim: int = field(default=0, compare=False)
 
 
 class Rehearsal(Conversation):
@@ -117,8 +118,8 @@ class Rehearsal(Conversation):
         self._audit = Audit.of(design, neighbors, stream) if audit is None else audit
         super().__init__(self._audit.whole, planned, lambda _, label: stream("rehearsal", label))
         self._neighbors, self._whole, self._forced, self._optional = neighbors, whole, branch, optional
-        self._assumed = USUAL if assumed is None else assumed
-        self._times = 1 if few else max(1, self._assumed // len(self._audit.frame))
+        many = USUAL if assumed is None else assumed
+        self._times = 1 if few else max(1, many // len(self._audit.frame))
         self.asked: tuple[Asked, ...] = ()
         self.branches: tuple[str, ...] = ()
 
@@ -146,7 +147,7 @@ class Rehearsal(Conversation):
         promise = self._promise(question, by)
         self._cross_out(question)
         branch, optional = self._branch, question.within_share_of
-        self.asked += (Asked(question.label, question.name, question.kind, by, branch, optional),)
+        self.asked += (Asked(question.label, question.name, question.kind, by, branch, optional, question.within.dim),)
         self._look(question)
         return promise
 
@@ -163,7 +164,7 @@ class Rehearsal(Conversation):
         return [total.times(self._times) for total in super()._totals(sums)]
 
     def _values(self, question: Question) -> RowValues:
-        return _ManyValues(self._rows, question, self._times, self._assumed)
+        return _ManyValues(self._rows, question, self._times)
 
 
 def _synthetic_units(rows: int) -> NDArray[np.float64]:
@@ -175,14 +176,9 @@ def _synthetic_units(rows: int) -> NDArray[np.float64]:
 class _ManyValues(RowValues):
     """Synthetic values, each repeated several times."""
 
-    def __init__(self, rows: BlockRows, question: Question, times: int, assumed: int) -> None:
+    def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
-        self._times, self._assumed = times, assumed
-
-    def parts(self) -> list[FloatArray]:
-        if self._assumed * self._question.within.dim > MOST_GATHERED:
-            raise OptionError("this method needs all rows in memory, and there are too many; choose another mech=")
-        return super().parts()
+        self._times = times
 
     def _made(self) -> Iterator[FloatArray]:
         once = np.concatenate(list(super()._made()))

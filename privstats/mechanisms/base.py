@@ -77,14 +77,15 @@ class Mechanism(ABC):
         Whether the mechanism satisfies (eps, delta) only.
     normal : bool
         Whether its noise is normal, so that it satisfies mu, and no pure eps.
-    gathers : bool
-        Whether it needs the values of all rows at once, in the memory of one process.
+    gathers : int
+        Bytes a row that it takes at most, beside two copies of the values, if it needs the values of all rows at once,
+        in the memory of one process; else 0. Measured (`benchmarks.gathered`).
     """
 
     label: ClassVar[str]
     needs_delta: ClassVar[bool] = False
     normal: ClassVar[bool] = False
-    gathers: ClassVar[bool] = False
+    gathers: ClassVar[int] = 0
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
         """Return the public law of the noise; None if the law depends on the rows.

@@ -47,7 +47,7 @@ class InEachCell(Mechanism):
         return self.each.normal
 
     @property
-    def gathers(self) -> bool:  # type: ignore[override]
+    def gathers(self) -> int:  # type: ignore[override]
         return self.each.gathers
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:

@@ -196,6 +196,11 @@ class Model(ABC):
         return 1.0
 
     @property
+    def by_parts(self) -> str:
+        """What to write for a method that takes the rows in parts, in place of one that needs all of them at once."""
+        return "mech='auto'"
+
+    @property
     def link_name(self) -> str | None:
         """Name of the link through which predictions are made; None where there is none."""
         return None

@@ -125,6 +125,10 @@ class ColumnQuantile(Location):
         group = " by group" if "~" in self.formula else ""
         return ("quantiles" if len(self.q) > 1 else "quantile") + group
 
+    @property
+    def by_parts(self) -> str:
+        return "mech='rank'"
+
     def columns(self) -> Columns:
         if len(self.q) == 1:
             return super().columns()
@@ -190,6 +194,10 @@ class ColumnMedian(ColumnQuantile):
     @property
     def title(self) -> str:
         return ("geometric median" if self.geometric else "median") + (" by group" if "~" in self.formula else "")
+
+    @property
+    def by_parts(self) -> str:
+        return f"geometric=False, {super().by_parts}" if self.geometric else super().by_parts
 
     def estimator(
         self,

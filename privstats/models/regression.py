@@ -239,6 +239,10 @@ class Regression(Model):
             return "cluster"
         return self.cov_type
 
+    @property
+    def by_parts(self) -> str:
+        return "mech='newton'"
+
     def least_rows(self, design: Any) -> int:
         return len(design.names) + 1
 

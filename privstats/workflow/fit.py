@@ -64,7 +64,7 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     rows = public_number(source, neighbors)
     plan = make_plan(spec, rows, source.n if isinstance(source, Unread) else None)
     if isinstance(source, Batches):
-        check_place(source, plan.planned)
+        check_place(source, plan.gathered)
     return plan if settings.dry_run or isinstance(source, Unread) else fit(plan, source, settings)
 
 

@@ -36,6 +36,7 @@ from privstats.workflow.assumed import HALF, Assumption, costly, unhinted
 from privstats.workflow.comparison import Comparison, budgets_compared
 from privstats.workflow.digest import digest, promise_numbers, rounded
 from privstats.workflow.division import BOUNDS, Division, divided
+from privstats.workflow.gathered import Gathered, gathering
 from privstats.workflow.plan_plot import draw_shares
 from privstats.workflow.plan_text import described
 from privstats.workflow.progress import Turns
@@ -122,6 +123,7 @@ class Plan:
     planned: tuple[Planned, ...]
     division: Division
     turns: Turns
+    gathered: Gathered | None = None  # what is needed of all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
 
     def __dir__(self) -> list[str]:
@@ -719,7 +721,9 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
         raise PrivacyError("the questions of this plan depend on their own noise; please report the call")
     if design.lacking and rows is not None:
         stage0.check_enough(design.lacking, [p.promise for p in planned if p.name == BOUNDS], rows, spec.promise)
-    return Plan(spec, choice, public, promise, planned, division, turns)
+    about, each = assumed if rows is None else rows, spec.neighbors.rows_per_unit
+    needed = gathering(asked, choice, about, each, spec.model.by_parts)
+    return Plan(spec, choice, public, promise, planned, division, turns, needed)
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:

@@ -95,6 +95,7 @@ def described(plan: Any) -> str:
         *labelled("Guarantee", f"{promise}{implied(promise, plan.kept)}"),
         *labelled("Rows", _rows(plan)),
         *labelled("Method", _method(plan)),
+        *_memory(plan),
         *_accepted(plan),
         RULE,
     ]
@@ -105,6 +106,12 @@ def described(plan: Any) -> str:
         elif spec.intervals:
             lines += [*filled(NOTHING), RULE]
     return "\n".join([*lines, *_questions(plan)])
+
+
+def _memory(plan: Any) -> list[str]:
+    """Return the lines about a method that needs all rows at once, where that is much."""
+    line = plan.gathered and plan.gathered.line
+    return labelled("Memory", line) if line else []
 
 
 def _accepted(plan: Any) -> list[str]:

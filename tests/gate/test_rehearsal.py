@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from privstats.errors import OptionError, PrivacyError
+from privstats.errors import PrivacyError
 from privstats.estimators.base import ByBranch
 from privstats.gate import rehearsal as rehearsal_module
 from privstats.gate.gate import Planned
@@ -297,10 +297,3 @@ def test_folds_that_are_wrong_are_refused(monkeypatch, bug):
     monkeypatch.setattr(Fold, "add", project_each_block if bug == "blockwise" else count_all)
     with pytest.raises(PrivacyError, match="each row alone"):
         rehearse(UNITS)(at(SECOND, within=Ball(2, 0.5)), by=TOLD)
-
-
-def test_a_mechanism_that_needs_all_rows_in_memory_is_refused_where_there_are_too_many():
-    values = Values("values", XY(), Box(2))
-    rehearse(assumed=10**6)(values, by=TOLD)
-    with pytest.raises(OptionError, match="memory"):
-        rehearse(assumed=10**9)(values, by=TOLD)

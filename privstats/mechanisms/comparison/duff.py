@@ -40,7 +40,7 @@ class Duff(Mechanism):
     depends. Bounds on the error: `benchmarks/duff_bounds.py`.
     """
 
-    gathers = True
+    gathers = 80
 
     bits: ClassVar[int]
 

@@ -42,7 +42,7 @@ class KNGMedian(Mechanism):
     more than one coordinate the rate is at most `SLOW`: a larger eps has no further effect.
     """
 
-    gathers = True
+    gathers = 160
     label = "kng median"
     level: float = 0.5
 

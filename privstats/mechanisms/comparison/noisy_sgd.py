@@ -115,7 +115,7 @@ class NoisySGD(Mechanism):
     """
 
     label: ClassVar[str] = "sgd"
-    gathers: ClassVar[bool] = True
+    gathers: ClassVar[int] = 8
     needs_delta: ClassVar[bool] = True
     gradient: RowGradient
     rows: int

@@ -39,7 +39,7 @@ class ProposeTestRelease(Mechanism):
         If `eta` is not a positive number.
     """
 
-    gathers = True
+    gathers = 16
     label, needs_delta = "ptr", True
     level: float = 0.5
     eta: float | None = None

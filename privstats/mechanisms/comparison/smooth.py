@@ -78,7 +78,7 @@ class Smooth(Mechanism):
     the last bits of ``N Z``, depend on the rows: they are rounded away (`on_the_line`).
     """
 
-    gathers = True
+    gathers = 16
 
     level: float = 0.5
 

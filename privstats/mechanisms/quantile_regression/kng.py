@@ -54,7 +54,7 @@ class KNGQuantile(Mechanism):
         Half-width of the noise that separates equal y, in half-ranges of y; 0 for no noise.
     """
 
-    gathers = True
+    gathers = 100
     label = "kng"
     norm: str = "hull"
     jitter: float = 0.0
@@ -95,7 +95,7 @@ class ExponentialQuantile(Mechanism):
     `KNGQuantile`.
     """
 
-    gathers = True
+    gathers = 100
     label = "expmech"
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:

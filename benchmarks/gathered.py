@@ -1,0 +1,116 @@
+"""The memory of methods that need all rows at once, and whether a plan says enough.
+
+The largest memory of a fit beside its data, as Python's tracer of memory counts it, with all rows and with half of
+them, which are more than one block: the difference is what further rows take. Next to nothing is kept from pass to pass
+(`memory_limit`). Targets: at most what the plan says, and for each method in one of its calls at least .4 of it; of a
+method that takes the rows in parts, at most `PARTS` bytes a row.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.gathered --seed 1 [--n 1000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tabulate import tabulate
+
+import privstats as ps
+from benchmarks.common import verdict
+from benchmarks.sources import DOMAIN, drawn
+
+PARTS = 4  # bytes a row
+EPS: dict[str, Any] = {"eps": 1.0}
+BOTH: dict[str, Any] = {"eps": 1.0, "delta": 1e-8}
+CALLS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "rq kng, 1": ("rq", "y ~ 1", {**EPS, "mech": "kng"}),
+    "rq kng, 2": ("rq", "y ~ x1", {**EPS, "mech": "kng"}),
+    "rq kng, 3": ("rq", "y ~ x1 + x2", {**EPS, "mech": "kng"}),
+    "rq kng, 4": ("rq", "y ~ x1 + x2 + x3", {**EPS, "mech": "kng"}),
+    "rq kng, two taus": ("rq", "y ~ x1", {**EPS, "mech": "kng", "tau": [0.2, 0.5]}),
+    "rq kng, grid": ("rq", "k ~ x1", {**EPS, "mech": "kng"}),
+    "rq expmech, 2": ("rq", "y ~ x1", {**EPS, "mech": "expmech"}),
+    "rq expmech, 4": ("rq", "y ~ x1 + x2 + x3", {**EPS, "mech": "expmech"}),
+    "rq objpert": ("rq", "y ~ x1", {**EPS, "mech": "objpert"}),
+    "rq newton": ("rq", "y ~ x1", {**EPS, "mech": "newton"}),
+    "logit objpert": ("glm", "b ~ x1", {**EPS, "mech": "objpert"}),
+    "logit sgd": ("glm", "b ~ x1", {**BOTH, "mech": "sgd", "steps": 5}),
+    "lm sgd": ("lm", "y ~ x1", {**BOTH, "mech": "sgd", "steps": 5, "loss": "huber"}),
+    "lm sgd, 5": ("lm", "y ~ x1 + x2 + x3 + x4", {**BOTH, "mech": "sgd", "steps": 5, "loss": "huber"}),
+    "median kng": ("median", "x1", {**EPS, "mech": "kng"}),
+    "median kng, grid": ("median", "k", {**EPS, "mech": "kng"}),
+    "median kng by group": ("median", "y ~ b", {**EPS, "mech": "kng"}),
+    "geometric, 2": ("median", "x1 + x2", {**EPS, "geometric": True}),
+    "geometric, 3": ("median", "x1 + x2 + x3", {**EPS, "geometric": True}),
+    "geometric, 4": ("median", "x1 + x2 + x3 + x4", {**EPS, "geometric": True, "mech": "kng"}),
+    "median duff": ("median", "x1", {**EPS, "mech": "duff"}),
+    "mean duff": ("mean", "x1", {**EPS, "mech": "duff"}),
+    "median cauchy": ("median", "x1", {**EPS, "mech": "smoothsens"}),
+    "median laplace": ("median", "x1", {**BOTH, "mech": "smoothsens", "noise": "laplace"}),
+    "median ptr": ("median", "x1", {**BOTH, "mech": "ptr", "eta": 0.1}),
+    "median rank": ("median", "x1", EPS),
+}
+
+
+def rows(n: int, seed: int) -> pd.DataFrame:
+    """Return made-up rows, with a column of few values."""
+    data = drawn(n, np.random.default_rng(seed))
+    return data.assign(k=np.round(data["y"]))
+
+
+def called(name: str) -> Callable[..., Any]:
+    """Return the call of this name, to be made on data."""
+    verb, formula, options = CALLS[name]
+    given = {"domain": {**DOMAIN, "k": (-6, 6), "b": bool}, "rng": 1, "memory_limit": 1e6, **options}
+    return lambda data, **more: getattr(ps, f"dp_{verb}")(formula, data, **given, **more)
+
+
+def peak(call: Callable[..., Any], data: pd.DataFrame) -> int:
+    """Return the largest memory of a call, in bytes."""
+    tracemalloc.start()
+    try:
+        call(data)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def measured(name: str, data: pd.DataFrame) -> tuple[int, float]:
+    """Return the bytes a row that the plan of a call says, 0 if it says none, and those that were taken."""
+    call, few = called(name), len(data) // 2
+    gathered = call(data, dry_run=True).gathered
+    call(data[:2_000])  # imports, and tables that are made once
+    taken = (peak(call, data) - peak(call, data[:few])) / (len(data) - few)
+    return (0 if gathered is None else gathered.row), taken
+
+
+def main() -> int:
+    """Print the table and return whether a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--n", type=int, default=1_000_000)
+    parser.add_argument("--names", nargs="+", default=[*CALLS])
+    options = parser.parse_args()
+    data = rows(options.n, options.seed)
+    lines, missed = [], []
+    used: dict[str, float] = {}  # of what is said, the largest part by method
+    for name in options.names:
+        said, taken = measured(name, data)
+        lines.append([name, said or "none", f"{taken:.0f}"])
+        if taken > (said or PARTS):
+            missed.append(f"{name}: {taken:.0f} bytes a row, and the plan says {said or 'none'}")
+        if said:
+            method = str(CALLS[name][2].get("mech", "kng"))
+            used[method] = max(used.get(method, 0), taken / said)
+    missed += [f"{method}: {part:.2f} of what its plans say" for method, part in used.items() if part < 0.4]
+    print(tabulate(lines, ["call", "bytes a row, said", "taken"]))
+    return verdict(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
