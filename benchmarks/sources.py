@@ -1,7 +1,8 @@
 """The same rows from several sources: the same bits from each. What a Parquet file costs is in `benchmarks.speed`.
 
 A frame, frames of odd sizes, a table of Arrow, Parquet, CSV, a table of DuckDB and a frame of polars, under one seed.
-Target: equal releases and estimates, for moments, steps, a binomial GLM, three quantiles and means by group.
+Target: equal releases and estimates, for moments, steps, a binomial GLM, a perturbed minimiser, three
+quantiles and means by group.
 
     python -m benchmarks.sources --seed 1 [--n 1000000]
 """
@@ -33,6 +34,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "moments": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
     "steps": lambda data: ps.dp_lm(FORMULA, data, mu=1.0, domain=DOMAIN, mech="newton", rng=1),
     "binomial": lambda data: ps.dp_glm("b ~ x1 + x2", data, mu=1.0, domain={**DOMAIN, "b": bool}, rng=1),
+    "minimiser": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN, mech="objpert", rng=1),
     "quantiles": lambda data: ps.dp_quantile("y", data, 1.0, q=[0.1, 0.5, 0.9], domain=DOMAIN, rng=1),
     "means by group": lambda data: ps.dp_mean("y ~ g", data, 1.0, domain={**DOMAIN, "g": GROUPS}, rng=1),
 }

@@ -29,7 +29,6 @@ CUTS = (0, 1, 5, 14, ROWS)  # limits of smaller blocks in which the audit reads 
 GROUPS = 2  # groups of synthetic units: the total must be the sum over groups
 UNITS, MOST_ROWS = 29, 2  # synthetic units; each has up to 3 scattered rows, of which 2 count
 USUAL = 10_000  # assumed number of rows if it is private
-MOST_GATHERED = 1 << 28  # a plan is refused if a mechanism needs more numbers than this in memory
 AT_ONCE = 1 << 18  # numbers of contributions that are summed together
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
 

@@ -281,18 +281,13 @@ class RowValues:
     def cell(self, k: int) -> RowValues:
         """Return the values of cell k: the other entries of vectors whose first entry is k."""
         if self._cells is None:
-            self._cells = _Cells(
-                self, cast(ByCell, self._question.within), self._rows.memory.part(CELLS, self._rows.source.in_memory)
-            )
+            limit = self._rows.memory.part(CELLS, self._rows.source.in_memory)
+            self._cells = _Cells(self, cast(ByCell, self._question.within), limit)
         return _OneCell(self, k, self._cells.of(k))
 
     def all(self) -> FloatArray:
         """Return all values, shape (n, dim), in the order of their rows."""
-        return np.concatenate([np.zeros((0, self._dim)), *self.parts()])
-
-    def parts(self) -> list[FloatArray]:
-        """Return all values, as one array for each block."""
-        return list(self.scan())
+        return np.concatenate([np.zeros((0, self._dim)), *self.scan()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
         """Return `take` of each block's values, one block at a time, so that few values are in memory."""

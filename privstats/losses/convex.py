@@ -29,12 +29,9 @@ class RowLoss(ABC):
     ----------
     slope_ulps : float
         Largest rounding error of a computed slope, in units in the last place, at the given eta.
-    log_curvature_rate : float
-        Largest derivative of the curvature's logarithm; infinite if there is no bound.
     """
 
     slope_ulps: ClassVar[float]
-    log_curvature_rate: ClassVar[float]
 
     @property
     @abstractmethod
@@ -82,7 +79,7 @@ class Logistic(RowLoss):
     True
     """
 
-    slope_ulps, log_curvature_rate = 16.0, 1.0
+    slope_ulps = 16.0
     max_slope, max_curvature = 1.0, 0.25
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -122,7 +119,6 @@ class Clamped(RowLoss):
     low: float
     high: float
     unit: float = 1.0
-    log_curvature_rate = math.inf
 
     @abstractmethod
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -234,7 +230,6 @@ class SmoothedCheck(RowLoss):
     tau: float
     half_width: float
     slope_ulps = 8.0  # rounding of eta - y, of the quotient (at most 1 if not clipped) and of two differences
-    log_curvature_rate = math.inf
 
     @property
     def max_slope(self) -> float:
@@ -266,7 +261,7 @@ class ClippedSquares(RowLoss):
     """
 
     limit: float
-    max_curvature, log_curvature_rate, slope_ulps = 1.0, math.inf, 0.0
+    max_curvature, slope_ulps = 1.0, 0.0
 
     @property
     def max_slope(self) -> float:
@@ -297,7 +292,7 @@ class ClippedExponential(RowLoss):
     """
 
     limit: float
-    log_curvature_rate, slope_ulps = math.inf, math.inf
+    slope_ulps = math.inf
 
     @property
     def max_slope(self) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -54,9 +54,6 @@ class SealedValues(Protocol):
 
         A part may be in another process: `take` must be a picklable record, and return less data than it gets.
         """
-
-    def parts(self) -> Sequence[FloatArray]:
-        """Return the same parts, gathered in memory."""
 
     def all(self) -> FloatArray:
         """Return all values, shape (n, dim), gathered in memory."""

@@ -47,10 +47,8 @@ def bits(fit):
 
 def gathered(call, monkeypatch):
     """Whether the mechanisms of a call look at the values of all rows at once."""
-    found = []
-    for name in ("all", "parts"):
-        real = getattr(ps.gate.rows.RowValues, name)
-        monkeypatch.setattr(ps.gate.rows.RowValues, name, lambda self, real=real: found.append(1) or real(self))
+    found, real = [], ps.gate.rows.RowValues.all
+    monkeypatch.setattr(ps.gate.rows.RowValues, "all", lambda self: found.append(1) or real(self))
     call()
     return bool(found)
 
@@ -226,7 +224,8 @@ def cluster():
 @pytest.mark.slow
 def test_two_workers_release_the_bits_of_a_frame(cluster):
     data = data_of()
-    for name, more in (("lm suffstats", MEANT), ("median", {})):
+    of_rows = ("median", "lm", "lm objpert", "lm huber objpert", "logit objpert", "poisson eps", "rq objpert")
+    for name, more in (("lm suffstats", MEANT), *((name, {}) for name in of_rows)):
         assert bits(CALLS[name](in_parts(data), rng=1, **more)) == bits(CALLS[name](data, rng=1, **more)), name
 
 

@@ -385,7 +385,7 @@ def test_sealed_values_answer_what_a_mechanism_asks(size):
     block, within = Toy().block(data), Line(-0.5, 0.5)
     expected = np.clip(block.numbers[block.present, :1], -0.5, 0.5)
     values = rows_of(data if size is None else in_batches(data, size)).values(Values("x", X(), within))
-    for parts in (values.scan(), values.parts(), values.scan(), [values.all()]):
+    for parts in (values.scan(), values.scan(), [values.all()]):
         np.testing.assert_array_equal(np.concatenate([*parts]), expected)
 
 

@@ -78,11 +78,8 @@ class Sealed:
     def all(self):
         return self.rows
 
-    def parts(self):
-        return [self.all()]
-
     def scan(self, take=np.asarray):
-        return map(take, self.parts())
+        return map(take, [self.all()])
 
 
 @dataclass(eq=False)

@@ -47,9 +47,6 @@ class Sealed:
     def all(self):
         return self.values
 
-    def parts(self):
-        return [self.all()]
-
     def scan(self, take=np.asarray):
         yield take(self.all())
 
@@ -677,10 +674,10 @@ def minimisers(patched, told, tilted):
     quadratic = "privstats.mechanisms.comparison.quadratic_objective."
     waiting = []
 
-    def losses(parts, within, ridge, tilt, error):
-        rows = np.concatenate(parts)
-        waiting.append(lambda guard: minimiser_of_losses(rows, within, ridge, tilt, error, guard))
-        return np.zeros(within.m)
+    def losses(f, tolerance):
+        rows, error = np.concatenate([*f.scan(np.asarray)]), tolerance / f.gamma
+        waiting.append(lambda guard: minimiser_of_losses(rows, f.within, f.gamma, f.tilt, error, guard))
+        return np.zeros(f.within.m)
 
     def least_squares(A, b, ridge, tilt, radius, tolerance):
         norm = NORM[type(tilted[0])]
@@ -692,7 +689,7 @@ def minimisers(patched, told, tilted):
         told.append(waiting.pop()(theta))
         return theta
 
-    patched.setattr(objective + "minimiser", losses)
+    patched.setattr(objective + "minimise_rows", losses)
     patched.setattr(quadratic + "minimise_on_l1_ball", least_squares)
     patched.setattr(objective + "on_grid", rounded)
     patched.setattr(quadratic + "on_grid", rounded)

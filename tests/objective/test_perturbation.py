@@ -21,7 +21,7 @@ from privstats.losses.convex import (
     Logistic,
     SmoothedCheck,
 )
-from privstats.mechanisms.objective.minimise import Tilted
+from privstats.mechanisms.objective.minimise import ROWS, Tilted, exact, minimise_rows
 from privstats.mechanisms.objective.perturbation import (
     FARTHEST,
     GUARD,
@@ -31,7 +31,6 @@ from privstats.mechanisms.objective.perturbation import (
     TiltLaw,
     calibrated,
     guard_of,
-    minimiser,
 )
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import GaussianDP, PureDP, Relation
@@ -50,11 +49,8 @@ class Rows:
 
     values: np.ndarray
 
-    def all(self):
-        return self.values
-
-    def parts(self):
-        return [self.all()]
+    def scan(self, take=np.asarray):
+        yield take(self.values)
 
 
 def losses(m, loss=None, radius=1.0, curvature=None, longest=None, **options):
@@ -206,7 +202,7 @@ def test_an_offset_moves_the_centre_of_the_ridge():
     y = (rng.uniform(size=400) < expit(x @ start)).astype(float)
     rows = np.column_stack([np.ones(400), x, y, x @ start])
     for ridge in (1e-6, 1e3):
-        step = minimiser([within.project(rows)], within, ridge, np.zeros(2), 1e-9)
+        step = minimise_rows(Tilted(Rows(within.project(rows)).scan, within, ridge, np.zeros(2)), 1e-9 * ridge)
         theta = start + step
         gradient = x.T @ (expit(x @ theta) - y) + ridge * (theta - start)
         assert np.abs(gradient).max() < 1e-6 * max(1, ridge)
@@ -314,7 +310,7 @@ def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
         rows = within.project(np.column_stack([rng.uniform(0.2, 1, n), x, y, rng.normal(size=n)]))
         law = ObjectivePerturbation().law(PureDP(eps), within, REPLACE)
         tilt = law.sample(public_stream(n), 1)[0]
-        theta = minimiser([rows], within, law.ridge, tilt, error)
+        theta = minimise_rows(Tilted(Rows(rows).scan, within, law.ridge, tilt), error * law.ridge)
         rounding = 2.0**-53 * np.linalg.norm(theta)
         distance = exact_gradient(rows, theta, loss, law.ridge, tilt) / law.ridge
         assert 2 * (distance - rounding) / scale <= GUARD * eps
@@ -335,10 +331,44 @@ def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(los
             offset = np.log(y + rng.choice([-1, 1], 300)) - x @ theta
         weight = rng.uniform(0, 1, 300)
         rows = np.column_stack([weight, x, y, offset])
-        f = Tilted([rows[:130], rows[130:]], loss, 0.1, rng.normal(size=3))
-        gradient, wrong, _ = f.derivatives(theta)
-        exact = exact_gradient(rows, theta, loss, f.gamma, f.tilt - gradient)  # of f less the computed gradient
-        assert exact <= wrong <= 1e-11
+        within = losses(3, loss, curvature=3 * float(loss.steepest(y).max()) / loss.max_curvature)
+        f = Tilted(in_parts(rows, 130), within, 0.1, rng.normal(size=3))
+        gradient, wrong, *_ = f.derivatives(theta)
+        of_rounding = exact_gradient(rows, theta, loss, f.gamma, f.tilt - gradient)  # of f less the computed gradient
+        assert of_rounding <= wrong <= 1e-11
+
+
+def in_parts(rows, *cuts, columns=False):
+    """Return passes over parts of rows, which lie in memory row by row, or by columns."""
+    parts = [np.array(part, order="F" if columns else "C") for part in np.split(rows, cuts)]
+    return lambda take: [take(part) for part in parts]
+
+
+@pytest.mark.parametrize("m", [1, 3, 9])
+@pytest.mark.parametrize("loss", [Logistic(), ClampedProbit(-1, 1), ClippedSquares(0.4), ClippedExponential(2.0)])
+def test_no_cut_and_no_order_of_the_rows_changes_a_bit_of_the_minimiser(loss, m):
+    """One row by itself, none, and more than are looked at at a time; shuffled; in float64 and in decimals."""
+    rng, n = np.random.default_rng(m), ROWS + 40
+    within = losses(m, loss, offset=(-2.0, 2.0), y=(0.0, 3.0))
+    rows = rng.normal(size=(n, m + 3)) * np.exp(rng.normal(size=(n, 1)))
+    rows = within.project(np.column_stack([rng.uniform(0, 2, n), rows[:, 1:]]))
+    tilt, few = rng.normal(size=m), rows[:12]
+    ways = [
+        in_parts(rows),
+        in_parts(rows, 1, 2, 9, 9, 500, columns=True),
+        in_parts(rows[::-1], 37, ROWS - 3),
+        in_parts(rng.permutation(rows), 4000, columns=True),
+    ]
+    one, *others = [Tilted(scan, within, 1.0, tilt) for scan in ways]
+    theta = minimise_rows(one, 1e-6)
+    for f in others:
+        for value, other in zip(f.derivatives(theta), one.derivatives(theta), strict=True):
+            np.testing.assert_array_equal(value, other)
+        np.testing.assert_array_equal(minimise_rows(f, 1e-6), theta)
+    if not isinstance(loss, ClampedProbit):  # its decimals take long
+        ways = [in_parts(few), in_parts(few[::-1], 1, 7, columns=True)]
+        thetas = [exact(Tilted(scan, within, 1.0, tilt), 1e-6, np.zeros(m)) for scan in ways]
+        np.testing.assert_array_equal(*thetas)
 
 
 @pytest.mark.parametrize("response", [0.0, 1.0, "separated", "nothing"])

@@ -6,6 +6,9 @@ believed if a bound of the gradient, its rounding included, shows that they came
 is taken in decimal arithmetic of sixty digits, with steps that end by a theorem. Nothing is raised, whatever the rows:
 separated or all alike.
 
+Rows are looked at in passes, part by part, wherever they lie. A pass adds up whole numbers: so no bit of theta
+depends on how the rows are cut into parts, nor on their order.
+
 The theorem: let ``H <= M`` for all Hessians H, as ``M = sum w k x x' + gamma I`` is, k the largest curvature of a row's
 loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that g gets as small as one
 likes. A step by another matrix is taken where it halves the smallest gradient so far, which can happen finitely often
@@ -15,21 +18,84 @@ before it is small enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from typing import Any, Protocol
 
 import numpy as np
 
 from privstats.losses.convex import RowLoss
+from privstats.numerics.exact import step_of
 from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # rounding of one float64 operation
-BLOCK = 128  # rows whose scores are added in float64; the sums of blocks are added exactly
-ROWS = 64 * BLOCK  # rows at a time
+ROWS = 8000  # at a time, fewer than 2^13: what is computed of them stays in the cache
+SCORE_BITS = 49  # of entries of scores, in parts of their bound: those of `ROWS` rows add up to at most 2^62
+HESSIAN_BITS = 20  # of entries whose products are added: those of `ROWS` rows add up to at most 2^53
 MOST_STEPS = 200  # of the float64 run alone, halved ones among them
 CLOSE = 0.1  # of the slope along a step, which a step must do away with
 DIGITS = 60
+
+Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # returns what a function takes of each part of the rows
+
+
+class BoundedLosses(Protocol):
+    """Bounds on a row's loss that the privacy theorem requires (`WeightedLosses`)."""
+
+    @property
+    def m(self) -> int: ...
+    @property
+    def loss(self) -> RowLoss: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def curvature(self) -> float: ...
+    @property
+    def longest(self) -> float: ...
+    @property
+    def geometry(self) -> str: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Derivatives:
+    """What some rows (w, x, y, o) add to the derivatives of f: a record, which may be sent to where the rows lie.
+
+    Scores are rounded to whole numbers of `step`, rows whose products make the Hessian to those of `root`, and bounds
+    of errors up to those of 2^-10 of a bound of a score, and of a Hessian: sums of either kind are exact.
+
+    Parameters
+    ----------
+    loss : RowLoss
+    theta : ndarray, shape (d,)
+    step, root : float
+        Powers of two.
+    errors : bool
+        Whether bounds of the scores' errors are wanted, too.
+    """
+
+    loss: Any
+    theta: FloatArray
+    step: float
+    root: float
+    errors: bool
+
+    def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
+        """Return the number of rows, bounds of errors (see `Tilted.near`), scores and Hessian, both in integers."""
+        loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
+        errors, scores, hessian = np.zeros(2), 0, 0
+        for columns in (part[start : start + ROWS].T for start in range(0, len(part), ROWS)):
+            weight, x, y, offset = columns[0], columns[1:-2], columns[-2], columns[-1]
+            eta = sum((value * column for value, column in zip(self.theta.tolist(), x, strict=True)), offset)
+            slope, curvature = loss.derivatives(eta, y)
+            scores += np.rint(weight * slope / self.step * x).astype(np.int64).sum(axis=1).astype(object)
+            rows = np.rint(np.sqrt(weight * curvature) / self.root * x)
+            hessian += (rows @ rows.T).astype(np.int64).astype(object)
+            if self.errors:
+                length, steep = np.sqrt(sum(column**2 for column in x)), (len(x) + 2) * loss.steepest(y)
+                wrong = np.array([3 * loss.max_slope + loss.slope_error(y) + steep * np.abs(offset), steep * length])
+                errors += (np.ceil(weight * length * wrong / coarse) * coarse).sum(axis=1)
+        return len(part), errors, scores, hessian
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,55 +104,39 @@ class Tilted:
 
     Parameters
     ----------
-    parts : sequence of ndarray, shape (n, d + 3)
-        The rows (w, x, y, o); weights in [0, 1].
-    loss : RowLoss
-        l.
+    scan : callable
+        Passes over the rows (w, x, y, o), each inside `within`.
+    within : BoundedLosses
+        Has l, and bounds of rows.
     gamma : float
         Positive.
     tilt : ndarray, shape (d,)
     """
 
-    parts: Sequence[FloatArray]
-    loss: RowLoss
+    scan: Scan
+    within: BoundedLosses
     gamma: float
     tilt: FloatArray
 
-    def batches(self) -> Iterator[FloatArray]:
-        """Return the rows, at most `ROWS` at a time, so that what is computed of them stays in the cache."""
-        for part in self.parts:
-            yield from (part[start : start + ROWS] for start in range(0, len(part), ROWS))
+    def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+        """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian: in one pass.
 
-    def derivatives(self, theta: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian.
-
-        A linear predictor is wrong by at most ``(d + 2) u (|x|'|theta| + |o|)``, in any order of summation (Higham
-        2002, section 3.1), hence a slope by the curvature near it times that, and `slope_error` u; where the
-        curvature may jump, near is anywhere. A slope is wrong by u times itself more, a block's sum by
-        ``(BLOCK + 2) u`` times the sum of its absolute terms; the blocks' sums are added without error. A tenth covers
-        what is of the order of u^2, here and in the bound.
+        A linear predictor is wrong by at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham 2002, section 3.1), hence a
+        slope by the largest curvature times that, and `slope_error` u; a score by as much times ``w |x|``, by three
+        roundings of itself, and by half a `step` an entry. The sums over rows of what does not depend on theta, and of
+        what |theta| is multiplied by, are the same in each pass: the fourth result, which may be given back. A tenth
+        covers what is of the order of u^2, here and in the bound, and half a step more numbers that are next to zero.
         """
-        d, loss, sums = len(theta), self.loss, [np.zeros((1, len(theta)))]
-        total, hessian = np.zeros(d), self.gamma * np.eye(d)
-        for rows in self.batches():
-            weight, x, y, offset, sizes = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1], np.abs(rows[:, 1:-2])
-            slope, curvature = loss.derivatives(x @ theta + offset, y)
-            score, h = weight * slope, weight * curvature
-            whole = len(score) // BLOCK * BLOCK
-            sums.append(np.matmul(score[:whole].reshape(-1, 1, BLOCK), x[:whole].reshape(-1, BLOCK, d))[:, 0])
-            sums.append((score[whole:] @ x[whole:])[None])
-            shift = (d + 2) * (sizes @ np.abs(theta) + np.abs(offset))
-            steepest = weight * loss.steepest(y)
-            if math.isfinite(loss.log_curvature_rate):
-                farthest = max(UNIT * float(shift.max(initial=0.0)), float(np.finfo(float).tiny))
-                steepest = np.minimum(math.exp(min(loss.log_curvature_rate * farthest, 700.0)) * h, steepest)
-            total += ((BLOCK + 3) * np.abs(score) + loss.slope_error(y) * weight + steepest * shift) @ sizes
-            hessian += x.T @ (x * h[:, None])
-        scores = np.array([math.fsum(column) for column in np.vstack(sums).T.tolist()])
-        ridge = self.gamma * theta
-        total += np.abs(scores) + 3 * (np.abs(ridge) + np.abs(self.tilt))
-        rounding = 1.1 * UNIT * float(np.linalg.norm(total)) + float(np.finfo(float).tiny)
-        return scores + ridge + self.tilt, rounding, hessian
+        d, within, loss = len(theta), self.within, self.within.loss
+        step = step_of(within.radius * loss.max_slope, SCORE_BITS)
+        root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
+        nothing = (0, np.zeros(2), np.zeros(d, dtype=object), np.zeros((d, d), dtype=object))
+        found = self.scan(Derivatives(loss, theta, step, root, errors is None))
+        many, wrong, score, hessian = (sum(parts) for parts in zip(nothing, *found, strict=True))
+        errors, score, ridge = wrong if errors is None else errors, (score * step).astype(float), self.gamma * theta
+        own = 3 * np.linalg.norm(np.abs(score) + np.abs(ridge) + np.abs(self.tilt))
+        wrong = 1.1 * UNIT * (errors @ [1.0, np.linalg.norm(theta)] + own) + (many + 1) * math.sqrt(d) * step / 2
+        return score + ridge + self.tilt, wrong, (hessian * root**2).astype(float) + self.gamma * np.eye(d), errors
 
 
 def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
@@ -109,8 +159,9 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
     Examples
     --------
     >>> from privstats.losses.convex import Logistic
+    >>> from privstats.sets.weighted_losses import WeightedLosses
     >>> rows = np.array([[1.0, 1, y, 0] for y in (1, 1, 1, 0)])  # (w, x, y, o)
-    >>> f = Tilted([rows], Logistic(), 1e-9, np.zeros(1))
+    >>> f = Tilted(lambda take: [take(rows)], WeightedLosses(1, Logistic(), 1.0, 1.0, 1.0), 1e-9, np.zeros(1))
     >>> bool(abs(minimise_rows(f, 1e-12) - np.log(3)) < 1e-8)
     True
     """
@@ -122,9 +173,9 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
     """Return the best of some Newton steps in float64, and whether it is proved to be close enough."""
     theta = step = np.zeros(len(f.tilt))
-    best, least, start = theta, math.inf, 0.0
+    best, least, start, errors = theta, math.inf, 0.0, None
     for _ in range(MOST_STEPS):
-        gradient, wrong, hessian = f.derivatives(theta)
+        gradient, wrong, hessian, errors = f.derivatives(theta, errors)
         size = float(np.linalg.norm(gradient))
         if size < least:
             best, least = theta, size
@@ -143,21 +194,20 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     """Return the minimiser by steps whose gradients are decimal, rounded to float64."""
-    rows = np.concatenate([np.zeros((0, len(f.tilt) + 3)), *f.parts])
-    weight, *columns, y, offset = ([Decimal(value) for value in column] for column in rows.T.tolist())
-    x = [list(row) for row in zip(*columns, strict=True)]
-    tilt = [Decimal(value) for value in f.tilt.tolist()]
+    tilt, within, loss = [Decimal(value) for value in f.tilt.tolist()], f.within, f.within.loss
     d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
-    steep = rows[:, 1:-2].T @ (rows[:, 1:-2] * (f.loss.steepest(rows[:, -2]) * rows[:, 0])[:, None])
-    steep = steep + (f.gamma + 2.0**-30 * float(np.trace(steep))) * np.eye(d)  # above all Hessians, rounding included
+    root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
+    found = f.scan(Derivatives(Steepest(loss), start, 1.0, root, False))
+    many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d))), *found, strict=True))
+    # above all Hessians: of a row v = z + e, z whole numbers of root, e at most half of it, is
+    # vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a, here 1 / 16, and |e|^2 <= d root^2 / 4; the rest is for rounding
+    steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 
     def gradient(theta: list[Decimal]) -> list[Decimal]:
-        g = [gamma * value + push for value, push in zip(theta, tilt, strict=True)]
-        for row, response, shift, w in zip(x, y, offset, weight, strict=True):
-            score = w * f.loss.exact_slope(_dot(row, theta) + shift, response)
-            g = [value + score * entry for value, entry in zip(g, row, strict=True)]
-        return g
+        scores = [[0] * d, *f.scan(DecimalScores(loss, tuple(theta)))]
+        sums = [Decimal(sum(column)).scaleb(-DIGITS) for column in zip(*scores, strict=True)]
+        return [gamma * value + push + score for value, push, score in zip(theta, tilt, sums, strict=True)]
 
     with localcontext() as context:
         context.prec = DIGITS  # rounding, some n d 10^-60 of the longest row, is far below half the tolerance
@@ -175,11 +225,41 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
         return np.array([float(value) for value in theta])
 
 
+@dataclass(frozen=True)
+class Steepest:
+    """A loss whose curvature is the largest everywhere."""
+
+    loss: RowLoss
+
+    def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return no slope, and the largest curvature."""
+        return np.zeros_like(eta), self.loss.steepest(y)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DecimalScores:
+    """The scores of some rows at theta, each to sixty digits, in whole numbers of 10^-60."""
+
+    loss: RowLoss
+    theta: tuple[Decimal, ...]
+
+    def __call__(self, part: FloatArray) -> list[int]:
+        """Return their sum."""
+        sums = [0] * len(self.theta)
+        with localcontext() as context:
+            context.prec = DIGITS
+            for row in part.tolist():
+                weight, *x, y, offset = map(Decimal, row)
+                score = weight * self.loss.exact_slope(_dot(x, self.theta) + offset, y)
+                sums = [one + int((score * entry).scaleb(DIGITS)) for one, entry in zip(sums, x, strict=True)]
+        return sums
+
+
 def _decimals(matrix: FloatArray) -> list[list[Decimal]]:
     return [[Decimal(value) for value in row] for row in ((matrix + matrix.T) / 2).tolist()]
 
 
-def _dot(a: list[Decimal], b: list[Decimal]) -> Decimal:
+def _dot(a: Sequence[Decimal], b: Sequence[Decimal]) -> Decimal:
     return sum((one * other for one, other in zip(a, b, strict=True)), Decimal(0))
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privstats.errors import OptionError
-from privstats.losses.convex import RowLoss
 from privstats.mechanisms.additive import NORM_LAWS
 from privstats.mechanisms.additive.spherical import SphericalLaw
 from privstats.mechanisms.base import Mechanism, ScaledLaw, on_grid
-from privstats.mechanisms.objective.minimise import Tilted, minimise_rows
+from privstats.mechanisms.objective.minimise import BoundedLosses, Tilted, minimise_rows
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
@@ -24,23 +22,6 @@ LEAST_GUARD = 1e-5  # least scale of the guard's noise, in units of theta: it hi
 FARTHEST = 2.0**13  # length beyond which coefficients are moved back to it
 ROUNDING = 2.0**-53 * FARTHEST  # rounding error of such coefficients, in float64
 MOST_EXPONENT = 6.0  # the exponent that sets the ridge is cut here: a larger ridge than needed is private too
-
-
-class BoundedLosses(Protocol):
-    """Bounds on a row's loss that the privacy theorem requires (`WeightedLosses`)."""
-
-    @property
-    def m(self) -> int: ...
-    @property
-    def loss(self) -> RowLoss: ...
-    @property
-    def radius(self) -> float: ...
-    @property
-    def curvature(self) -> float: ...
-    @property
-    def longest(self) -> float: ...
-    @property
-    def geometry(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +77,12 @@ class ObjectivePerturbation(Mechanism):
     apart: a logistic row has s = max(p, 1 - p) where h = p (1 - p), so that the largest of both never meet.) The offset
     o may hold the linear predictor of an earlier release: the ridge is then centred there, and t is the step from it.
 
-    *Guard*: the computed minimiser is certified to lie within r of the true one; spherical noise of sensitivity 2 r at
-    `GUARD` of the budget makes the release private in its own right (the shift is at most 2 r). Both are moved into the
-    ball of length `FARTHEST`, which brings them no farther apart, so that r holds the rounding of the coefficients to
-    float64; at small eps the noise grows, as ``4 ROUNDING / (GUARD eps)``, so as to hide that, too. The certificate
-    never fails (`minimise`). Neighbouring relation: that of the question. Promises in mu are kept as pure ones.
+    *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the true one; spherical
+    noise of sensitivity 2 r at `GUARD` of the budget makes the release private in its own right (the shift is at most
+    2 r). Both are moved into the ball of length `FARTHEST`, which brings them no farther apart, so that r holds the
+    rounding of the coefficients to float64; at small eps the noise grows, as ``4 ROUNDING / (GUARD eps)``, so as to
+    hide that, too. The certificate never fails (`minimise`). Neighbouring relation: that of the question. Promises in
+    mu are kept as pure ones.
 
     Parameters
     ----------
@@ -111,7 +93,6 @@ class ObjectivePerturbation(Mechanism):
     """
 
     label: ClassVar[str] = "objpert"
-    gathers: ClassVar[bool] = True
     split: float = 0.96
     ridge: float = 0.0
 
@@ -127,13 +108,11 @@ class ObjectivePerturbation(Mechanism):
         self, name: str, exact: Any, promise: Promise, within: BoundedLosses, relation: Relation, rng: Rng
     ) -> Release:
         law, eps = self.law(promise, within, relation), promise.as_pure().eps
-        parts, tilt = exact.parts(), law.sample(rng, 1)[0]
-        scale, error = guard_of(eps)
-        theta = minimiser(parts, within, law.ridge, tilt, error)
+        tilt, (scale, error) = law.sample(rng, 1)[0], guard_of(eps)
+        theta = minimise_rows(Tilted(exact.scan, within, law.ridge, tilt), error * law.ridge)
         theta = theta * (FARTHEST / max(float(np.linalg.norm(theta)), FARTHEST))
-        guard = SphericalLaw(np.full(within.m, scale))
-        theta = on_grid(theta + guard.sample(rng, 1)[0], FARTHEST)
-        return Release(name, theta, law, promise, within)
+        guard = SphericalLaw(np.full(within.m, scale)).sample(rng, 1)[0]
+        return Release(name, on_grid(theta + guard, FARTHEST), law, promise, within)
 
 
 def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
@@ -154,10 +133,3 @@ def guard_of(eps: float) -> tuple[float, float]:
     """Return the scale of the guard's noise, and the distance from the minimiser, less rounding, that it hides."""
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING
-
-
-def minimiser(
-    parts: Sequence[FloatArray], within: BoundedLosses, ridge: float, tilt: FloatArray, error: float
-) -> FloatArray:
-    """Return the minimiser of projected rows (w, x, y, o), wrong by at most `error` and its rounding to float64."""
-    return minimise_rows(Tilted(parts, within.loss, ridge, tilt), error * ridge)
