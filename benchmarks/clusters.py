@@ -39,6 +39,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "moments, units": lambda data: ps.dp_lm(FORMULA, data, mu=1.0, domain=DOMAIN, mech="suffstats", rng=1, **MEANT),
     "steps": lambda data: ps.dp_lm(FORMULA, data, mu=1.0, domain=DOMAIN, mech="newton", rng=1),
     "binomial": lambda data: ps.dp_glm("b ~ x1 + x2", data, mu=1.0, domain={**DOMAIN, "b": bool}, rng=1),
+    "minimiser": lambda data: ps.dp_glm("b ~ x1 + x2", data, 1.0, domain={**DOMAIN, "b": bool}, rng=1),
     "quantiles": lambda data: ps.dp_quantile("y", data, 1.0, q=[0.1, 0.5, 0.9], domain=DOMAIN, rng=1),
     "means by group": lambda data: ps.dp_mean("y ~ g", data, 1.0, domain={**DOMAIN, "g": GROUPS}, rng=1),
 }

@@ -40,6 +40,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "dp_lm, steps": lambda data: ps.dp_lm(FORMULA, data, mech="newton", **BUDGET),
     "dp_lm, Huber": lambda data: ps.dp_lm(FORMULA, data, loss="huber", **BUDGET),
     "dp_glm, binomial": lambda data: ps.dp_glm("b ~ x1 + x2", data, **BUDGET),
+    "dp_glm, minimiser under eps": lambda data: ps.dp_glm("b ~ x1 + x2", data, 1.0, domain=KNOWN, rng=1),
+    "dp_lm, minimiser under eps": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=KNOWN, mech="objpert", rng=1),
     "dp_rq": lambda data: ps.dp_rq("y ~ x1 + x2", data, **BUDGET),
     "dp_mean": lambda data: ps.dp_mean("y", data, **BUDGET),
     "dp_mean, 100 groups": lambda data: ps.dp_mean("y ~ g", data, **BUDGET),
