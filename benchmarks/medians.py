@@ -256,6 +256,6 @@ def draw(
         return np.array([grid.point(offset) for offset in chosen])
     if method == RANK:
         values = Ranked(InMemory(sample.values), RankGrid(*sample.within, step))
-        return draw_rank(values, LEVEL, eps / (2 * HALF[relation]), rng, size)
+        return draw_rank(values, LEVEL, eps / (2 * HALF[relation]))(rng, size)
     noise = calibrated(method, eps, delta).noise(sample.moves[relation])
     return np.clip(sample.median + noise.draw(size, rng), *sample.within)

@@ -300,7 +300,7 @@ def medians(n: int, seed: int) -> list[Case]:
     grid = RankGrid(LOW, HIGH, STEP)
 
     def draw(size: int) -> Call:
-        return lambda: draw_rank(Ranked(InMemory(values), grid), 0.5, 0.5, chance, size)
+        return lambda: draw_rank(Ranked(InMemory(values), grid), 0.5, 0.5)(chance, size)
 
     def interval(eps: float, of: np.ndarray) -> Call:
         ends = Ends(eps, 1, (0.5,), "replace", 0.95, False, 1e6)

@@ -22,7 +22,9 @@ from privstats.gate.gate import Conversation, Pairs, Planned, quiet, shortest
 from privstats.gate.questions import AnyMechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowValues
 from privstats.mechanisms.base import Additive
+from privstats.mechanisms.order.rank import Rank, grid_of
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
+from privstats.mechanisms.order.ranked import Ranked
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
@@ -52,13 +54,22 @@ class Forecast(Conversation):
     planned : iterable of Planned
     n : float
     fit : int
-        Number of the simulated fit. Fits have different noise; for one fit, other budgets only change its scale.
+        Each has a noise of its own, the same for every budget but for its scale.
+    said : dict, optional
+        Answers that are no sum plus noise, of other fits to the same rows: their draws are the same in every fit.
     """
 
-    def __init__(self, rows: BlockRows, planned: Iterable[Planned], n: float, fit: int) -> None:
+    def __init__(
+        self,
+        rows: BlockRows,
+        planned: Iterable[Planned],
+        n: float,
+        fit: int,
+        said: dict[Any, Release] | None = None,
+    ) -> None:
         planned = tuple(planned)
         super().__init__(rows, planned, lambda kind, label: public_stream(-3))
-        self._factor = n / max(1, rows.source.n)
+        self._factor, self._said = n / max(1, rows.source.n), {} if said is None else said
         self._noise = {one.label: public_stream(-1000 * (fit + 1) - place) for place, one in enumerate(planned)}
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
@@ -96,17 +107,35 @@ class Forecast(Conversation):
         if total is not None and isinstance(by, Additive):
             noise = 0.0 if law is None else law.sample(self._noise[question.label], 1)[0]
             return Release(question.label, total.value() * self._factor + noise, law, promise, question.within)
-        exact: Any = _Repeated(self._rows, question, max(1, round(self._factor)))
-        draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
-        if total is not None:
-            exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-            draws = 1 if law is None else FEW  # a bin chosen by its count: a mean of several would be no bin
-        answers = [
-            by.release(question.label, exact, promise, question.within, relation, public_stream(-3 - k))
-            for k in range(draws)
-        ]
-        mean: FloatArray = np.mean([answer.value for answer in answers], axis=0)
-        return replace(answers[0], value=mean)
+        values = self._rows.values(question) if total is None else None
+        seen = total if values is None else values.all().tobytes()
+        way = question.label, by, promise, question.within, relation, seen
+        if way not in self._said:
+            exact: Any = _Repeated(self._rows, question, max(1, round(self._factor)))
+            draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
+            if total is not None:
+                exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
+                draws = 1 if law is None else FEW  # what is chosen among counts has no mean
+            self._said[way] = _mean(
+                question, by, exact, promise, relation, [public_stream(-3 - k) for k in range(draws)]
+            )
+        return self._said[way]
+
+
+def _mean(
+    question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, streams: Sequence[Any]
+) -> Release:
+    """Return the mean of several releases; what those of ranks have in common is computed once."""
+    within: Any = question.within
+    if isinstance(by, Rank):
+        draw = by.drawing(Ranked(exact, grid_of(within)), promise, within, relation)
+        answers = [Release(question.label, draw(rng), None, promise, within) for rng in streams]
+        law = by.law(promise, within, relation)
+    else:
+        answers = [by.release(question.label, exact, promise, within, relation, rng) for rng in streams]
+        law = answers[0].law
+    mean: FloatArray = np.mean([answer.value for answer in answers], axis=0)
+    return replace(answers[0], value=mean, law=law)
 
 
 class _Repeated(RowValues):
@@ -161,9 +190,9 @@ def expected(
         estimator chose, and for each term the number of the fit with the median width.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
-    branches, tables = Counter[str | None](), list[pd.DataFrame]()
+    branches, tables, said = Counter[str | None](), list[pd.DataFrame](), dict[Any, Release]()
     while len(tables) < len(fits) or (len(tables) < most and error_of_median(tables) > SETTLED):
-        ask = Forecast(rows, planned, n, fits[len(tables)] if len(tables) < len(fits) else len(tables))
+        ask = Forecast(rows, planned, n, fits[len(tables)] if len(tables) < len(fits) else len(tables), said)
         tables.append(_expected(converse(ask, public)))
         branches[ask.chosen] += 1
     by_term = pd.concat(tables, keys=range(len(tables))).fillna(math.inf).groupby(level=1, sort=False)

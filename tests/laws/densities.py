@@ -595,7 +595,7 @@ class Notes:
             patched.setattr(where + place, listener)
 
         def ranks(density):
-            def of(ranked, targets, rates, _):
+            def of(ranked, targets, rates, *_):
                 (values,), grid = ranked.values.scan(), ranked.grid
                 return density(values[:, 0], targets, rates, grid.low, grid.high, grid.step)
 
@@ -604,7 +604,7 @@ class Notes:
         def lowest(ranked, targets, *_):
             return np.full(np.size(targets), ranked.grid.low)
 
-        note("order.rank.draw_rank", ranks(OneRank), lowest)
+        note("order.rank.draw_rank", ranks(OneRank), lambda *a: lambda _: lowest(*a))
         note("order.rank.draw_joint", ranks(Bridge), lowest)
         note("order.rank.draw_box", ranks(Box), lowest)
         kng = "comparison.kng_median."

@@ -67,7 +67,7 @@ def test_draws_have_the_stated_masses_whatever_the_window(width):
     rng, chance, p = np.random.default_rng(2), public_stream(50), []
     for n, level, rate in ((0, 0.5, 0.3), (5, 0.3, 0.3), (60, 0.8, 0.05), (301, 0.4, 0.02), (301, 0.4, 0.3)):
         values = np.clip(rng.normal(size=n), LOW, HIGH)
-        draws = draw_rank(ranked(values, LOW, HIGH, STEP), level, rate, chance, 20_000, width)
+        draws = draw_rank(ranked(values, LOW, HIGH, STEP), level, rate, width)(chance, 20_000)
         p.append(fit(draws, np.exp(by_definition(values, level, rate)), GRID))
     assert min(p) > 1e-4
     twice = by_definition(values, level, 0.6)  # a rate that is twice what it should be is seen
@@ -76,8 +76,8 @@ def test_draws_have_the_stated_masses_whatever_the_window(width):
 
 def test_a_window_and_everything_sorted_give_the_same_law_on_a_fine_grid():
     values, chance = np.random.default_rng(3).normal(size=2001), public_stream(51)
-    tiny = draw_rank(ranked(values, -10, 10, FINE), 0.7, 0.02, chance, 5000, width=5)
-    wide = draw_rank(ranked(values, -10, 10, FINE), 0.7, 0.02, chance, 5000, width=5000)
+    tiny = draw_rank(ranked(values, -10, 10, FINE), 0.7, 0.02, width=5)(chance, 5000)
+    wide = draw_rank(ranked(values, -10, 10, FINE), 0.7, 0.02, width=5000)(chance, 5000)
     assert stats.ks_2samp(tiny, wide).pvalue > 1e-4
 
 
@@ -89,7 +89,7 @@ def test_nothing_depends_on_where_the_values_lie(rate, size):
     shapes = [np.zeros(size), np.full(size, -10.0), np.full(size, 10.0), rng.choice([-10.0, 10.0], size)]
     for values in [*shapes, rng.uniform(-10, 10, size)]:
         for level in (1e-6, 0.5, 1 - 1e-6):
-            drawn = draw_rank(ranked(values, -10, 10, 20 / 2**24), level, rate, chance, 3)
+            drawn = draw_rank(ranked(values, -10, 10, 20 / 2**24), level, rate)(chance, 3)
             assert np.isfinite(drawn).all() and (np.abs(drawn) <= 10).all()
         for J in (1, 2, 4, 9):
             targets = np.linspace(0.1, 0.9, J) * size
@@ -101,7 +101,7 @@ def test_a_range_that_holds_few_points_of_the_grid_is_kept():
     chance = public_stream(53)
     for low, high in ((0.1, 0.2), (0.9, 1.1), (0.3, 1.9)):
         values = np.linspace(low, high, 7)
-        drawn = draw_rank(ranked(values, low, high, 1.0), 0.5, 1.0, chance, 9)
+        drawn = draw_rank(ranked(values, low, high, 1.0), 0.5, 1.0)(chance, 9)
         both = draw_joint(ranked(values, low, high, 1.0), np.array([2.0, 5.0]), np.ones(3), chance)
         assert ((low <= drawn) & (drawn <= high)).all() and ((low <= both) & (both <= high)).all()
 

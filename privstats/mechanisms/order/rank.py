@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -117,18 +119,17 @@ class Rank(Mechanism):
         )
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
-        value = self._draw(Ranked(exact, grid_of(within)), promise, within, relation, rng)
+        value = self.drawing(Ranked(exact, grid_of(within)), promise, within, relation)(rng)
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
-    def _draw(self, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng) -> FloatArray:
-        """Draw the numbers; with ends, NaN for those that are not drawn."""
+    def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
+        """Return what draws the numbers, each time anew; with ends, NaN for what is left out."""
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
-            return self._draw_hopeful(law, values, promise, within, relation, rng)
+            return partial(self._draw_hopeful, law, values, promise, within, relation)
         if len(self.levels) == 1:
-            return draw_rank(values, self.levels[0], 2 * law.rate, rng)
-        targets = np.array(self.levels) * values.n
-        return draw_joint(values, targets, np.full(len(targets) + 1, law.rate), rng)
+            return draw_rank(values, self.levels[0], 2 * law.rate)
+        return partial(draw_joint, values, np.array(self.levels) * values.n, np.full(len(self.levels) + 1, law.rate))
 
     def _draw_hopeful(
         self, law: Ends, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng
@@ -144,8 +145,8 @@ class Rank(Mechanism):
             part = promise.as_pure().part(PLAIN if kept.any() else 1.0)
             known = np.where(kept, drawn[:, 1], np.nan)
             below, above = np.fmax.accumulate(known), np.fmin.accumulate(known[::-1])[::-1]
-            drawn[~kept, 1] = others._draw(values, part, within, relation, rng)
-            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # keeps quantiles in order
+            drawn[~kept, 1] = others.drawing(values, part, within, relation)(rng)
+            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # they do not cross
         return drawn.ravel()
 
 

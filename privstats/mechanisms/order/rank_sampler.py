@@ -14,6 +14,7 @@ last bits would depend on the two values at the ends of the gap.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,8 +53,7 @@ class Runs:
     def log_mass(self) -> FloatArray:
         """Return the log masses of the runs, which are geometric series."""
         with np.errstate(divide="ignore"):
-            log_mass: FloatArray = self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall))
-        return log_mass
+            return np.asarray(self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall)))
 
     def draw(self, run: np.ndarray, rng: Rng) -> FloatArray:
         """Return one point of each of the given runs.
@@ -78,10 +78,8 @@ class Runs:
         return self.first[run] + self.sign[run] * step
 
 
-def draw_rank(
-    values: Ranked, level: float, rate: float, rng: Rng, size: int = 1, width: float | None = None
-) -> FloatArray:
-    """Draw grid points whose rank among the values is near that of a quantile.
+def draw_rank(values: Ranked, level: float, rate: float, width: float | None = None) -> Callable[..., FloatArray]:
+    """Return what draws grid points whose rank among the values is near that of a quantile: independent ones.
 
     Only a window of knots around T is sorted. The points on each side of it are proposed with an upper bound of their
     mass: their number times the density at the window's edge. If such a point is proposed, all values are sorted and
@@ -94,44 +92,43 @@ def draw_rank(
     level : float
         Probability of the quantile, in (0, 1).
     rate : float
-        Decrease of the log density per rank, positive.
-    rng : Rng
-        Source of randomness.
-    size : int
-        Number of independent draws.
+        What the log density loses per rank, positive.
     width : float, optional
         Knots on each side of T in the window; by default large enough for draws beyond it to be improbable.
 
     Returns
     -------
-    ndarray, shape (size,)
-        Points of the grid.
+    callable
+        Of a source of randomness and a number of draws, by default one: points of the grid, shape (size,).
     """
     grid, n, target = values.grid, values.n, level * (values.n + 1)
     if width is None:
         width = (math.log(grid.last - grid.first + 1) + RARE) / rate + 1
     start, stop = int(max(0.0, math.floor(target) - width)), int(min(n + 1.0, math.ceil(target) + width))
-    knots, full = knots_between(values, start, stop), None
+    knots = knots_between(values, start, stop)
     runs = runs_between(knots, start, target, rate)
-    edges = np.array([knots[0], knots[-1]])
+    edges = knots[[0, -1]]
     beyond = np.array([edges[0] - grid.first, grid.last - edges[1]])
     bound = np.array([target - start, stop - target])
     with np.errstate(divide="ignore"):
         log_mass = np.concatenate([np.log(beyond) - rate * bound, runs.log_mass()])
-    drawn, open_ = np.empty(size), np.arange(size)
-    while len(open_):
-        choice = choose(rng, log_mass, len(open_))
-        far = choice < 2
-        drawn[open_[~far]] = runs.draw(choice[~far] - 2, rng)
-        if far.any():
-            full = knots_between(values, 0, n + 1) if full is None else full
-            side = choice[far]
-            point = edges[side] + (2 * side - 1) * (1 + rng.integers(0, beyond[side].astype(np.int64), None))
-            excess = rank_distance(full, point, target) - bound[side]
-            drawn[open_[far]] = point
-            far[far] = ~passes(rng, rate * excess)
-        open_ = open_[far]
-    return grid.points(drawn)
+
+    def draw(rng: Rng, size: int = 1) -> FloatArray:
+        drawn, open_ = np.empty(size), np.arange(size)
+        while len(open_):
+            choice = choose(rng, log_mass, len(open_))
+            far = choice < 2
+            drawn[open_[~far]] = runs.draw(choice[~far] - 2, rng)
+            if far.any():
+                side = choice[far]
+                point = edges[side] + (2 * side - 1) * (1 + rng.integers(0, beyond[side].astype(np.int64), None))
+                excess = rank_distance(knots_between(values, 0, n + 1), point, target) - bound[side]
+                drawn[open_[far]] = point
+                far[far] = ~passes(rng, rate * excess)
+            open_ = open_[far]
+        return grid.points(drawn)
+
+    return draw
 
 
 def log_density(
