@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from privstats.errors import PrivacyError
 from privstats.estimators.base import PublicFacts
@@ -32,12 +31,13 @@ from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
 from privstats.workflow.assumed import Assumption, assumed_rows
 
-FITS, FEWER = range(9), range(3)  # simulated fits of a forecast under usual and under pessimistic assumptions
-MOST = 45  # most simulated fits of a forecast from rows that the user gives (`like`)
-SETTLED = 0.08  # standard error of the logarithm of an expected width at which no more fits are simulated
-LESS = (0.99, 0.98, 0.97, 0.95)  # a search returns a number of which none of these parts suffices
-NEAR = 2.5e-4  # precision of the logarithm of a budget, or of a number of rows, in a search
-SEVERAL, FEW = 25, 3  # draws to average in place of one answer that is no sum: for order statistics, for others
+FITS, FEWER, MOST = (
+    range(9),
+    range(3),
+    45,
+)  # whose median is expected: usually, of a costly assumption, and of rows that are given
+SETTLED = 0.08  # standard error of the logarithm of an expected width, at which there are fits enough
+SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
 
 T = TypeVar("T")
 
@@ -186,8 +186,8 @@ def expected(
     Returns
     -------
     DataFrame
-        std_error, width, noise_share, ratio and given as in `Plan.expected`. Its `attrs` include the branch that the
-        estimator chose, and for each term the number of the fit with the median width.
+        std_error, width, noise_share, ratio and given as in `Plan.expected`. Among its `attrs` is the branch that the
+        estimator chose.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
     branches, tables, said = Counter[str | None](), list[pd.DataFrame](), dict[Any, Release]()
@@ -198,8 +198,6 @@ def expected(
     by_term = pd.concat(tables, keys=range(len(tables))).fillna(math.inf).groupby(level=1, sort=False)
     table = by_term.median().replace(math.inf, math.nan)
     table["given"] = by_term["width"].agg(lambda widths: float(np.isfinite(widths).mean()))
-    ranked = np.argsort([each["width"].fillna(math.inf) for each in tables], axis=0, kind="stable")
-    table.attrs["middle"] = dict(zip(table.index, ranked[len(tables) // 2].tolist(), strict=True))
     table.attrs["branch"] = branches.most_common(1)[0][0]
     return table
 
@@ -221,51 +219,3 @@ def _expected(estimate: Any) -> pd.DataFrame:
     return pd.DataFrame(
         {"std_error": errors, "width": high - low, "noise_share": share, "ratio": ratio}, index=list(estimate.names)
     )
-
-
-def smallest(
-    excess: Callable[[float], float],
-    start: float,
-    most: float,
-    precision: float = NEAR,
-    parts: Sequence[float] = LESS,
-) -> float | None:
-    """Return the smallest number at which an interval is narrow enough, to 0.1%; None if none up to `most` suffices.
-
-    Widths fall with the number, except for jumps of a few per cent where the choice of method or clip changes. So the
-    interval is also required to be too wide at some smaller `parts` of the returned number.
-
-    Parameters
-    ----------
-    excess : callable
-        Returns the width at a number over the wanted width; infinite or NaN if there is no interval.
-    start, most : float
-        Start of the search, and largest number to try.
-    precision : float
-        Precision of the logarithm of the number.
-    parts : sequence of float
-        Parts of the number at which the interval must be too wide.
-    """
-    found: dict[float, float] = {}  # log of the excess, by the log of the number
-
-    def over(log: float) -> float:
-        if log not in found:
-            ratio = excess(math.exp(log))
-            found[log] = 1.0 if math.isnan(ratio) else math.log(min(max(ratio, 1 / math.e), math.e))
-        return found[log]
-
-    low, high, least = math.log(start), math.log(start), math.log(1e-9 * start)
-    while over(high) > 0:
-        low, high = high, high + math.log(4)
-        if high > math.log(most):
-            return None
-    while low == high or (over(low) <= 0 and low > least):
-        high, low = low, low - math.log(4)
-    while True:
-        near = scipy.optimize.brentq(over, low, high, xtol=precision) if over(low) > 0 else low
-        high = min(log for log, ratio in found.items() if ratio <= 0 and log >= near - 2 * precision)
-        lower = (high + math.log(part) for part in parts)
-        less = next((part for part in lower if part > least and over(part) <= 0), None)
-        if less is None:
-            return math.exp(high)
-        low, high = less + math.log(0.99), less

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from os import PathLike
 from typing import Any
 
@@ -27,7 +27,7 @@ from privstats.mechanisms.random import streams
 from privstats.models.base import Choice, Model
 from privstats.numerics.exact import Total
 from privstats.privacy.account import Account
-from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, Relation
+from privstats.privacy.promise import ApproxDP, Neighbors, Promise, Relation
 from privstats.privacy.release import Release
 from privstats.results.files import as_text, write_text
 from privstats.results.header import shared
@@ -41,12 +41,13 @@ from privstats.workflow.plan_plot import draw_shares
 from privstats.workflow.plan_text import described
 from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
-from privstats.workflow.search import narrow_enough
+from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, narrow_enough
 
 ROUNDS = 6  # most rehearsals, alternating between few and many rows, until two in succession ask the same questions
 INFERENCE = ("sandwich", "none")
-REMEMBERED = 64  # number of plans in the cache
-MOST_ROWS = 1e9  # `n_for` considers at most this many times the planned number of rows
+REMEMBERED = 64  # plans
+MOST_ROWS = 1e9  # times the planned number, up to which more rows are considered
+LEAST, MOST_BUDGET = 1e-9, 1e4  # part of the planned budget, and the budget, between which others are considered
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +245,6 @@ class Plan:
         self,
         like: pd.DataFrame | None = None,
         residual: float | None = None,
-        fits: Sequence[int] = forecast.FITS,
         most: int = 0,
     ) -> pd.DataFrame:
         """Return the forecast under the usual assumptions."""
@@ -255,9 +255,9 @@ class Plan:
             raise DomainError(
                 f"the widths to expect depend on the bounds of '{name}'; write domain={{'{name}': (low, high)}}"
             )
-        if like is None and residual is None and fits == forecast.FITS:
+        if like is None and residual is None:
             return self._expected.copy()
-        return self._forecast(like, residual, self._assumed, fits, most)
+        return self._forecast(like, residual, self._assumed, most=most)
 
     @cached_property
     def _expected(self) -> pd.DataFrame:
@@ -314,24 +314,22 @@ class Plan:
         """
         width = _positive("width", width)
         name = self.guarantee.currency
+        start = self.guarantee.numbers[name]
 
-        def excess(budget: float) -> float:
+        def plan(budget: float) -> Plan:
             promise: Promise = replace(self.guarantee, **{name: budget})  # type: ignore[type-var]
             spec = self.specification
             other = replace(spec, promise=promise, written={**spec.written, name: budget})
-            return make_plan(other, self._public_rows, self.rows)._widest(term, assumptions) / width
+            return self if budget == start else make_plan(other, self._public_rows, self.rows)
 
-        middle = self._middle_fit(term, assumptions)
-
-        def rough(budget: float) -> float:
-            return (
-                self._with_budget(replace(self.guarantee, **{name: budget}))._widest(  # type: ignore[type-var]
-                    term, assumptions, middle
-                )
-                / width
-            )
-
-        found = narrow_enough(excess, rough, self.guarantee.numbers[name], 1e4, "plan.budget_for")
+        found = narrow_enough(
+            lambda budget: plan(budget)._widths(width, term, assumptions),
+            BY_RHO if name == "rho" else BY_BUDGET,
+            start,
+            LEAST * start,
+            MOST_BUDGET,
+            "plan.budget_for",
+        )
         if found is None:
             raise BudgetError(
                 f"a width of {width:g} is less than that without privacy; take more rows, or choose a larger width"
@@ -375,16 +373,14 @@ class Plan:
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
-        def excess(rows: float) -> float:
-            n = max(fewest, int(rows))
-            return make_plan(self.specification, n if self._is_public else None, n)._widest(term, assumptions) / width
+        @cache  # several numbers are the same one of rows
+        def widths(n: int) -> Widths:
+            other = self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n)
+            return other._widths(width, term, assumptions)
 
-        middle = self._middle_fit(term, assumptions)
-
-        def rough(rows: float) -> float:
-            return self._with_rows(max(fewest, int(rows)))._widest(term, assumptions, middle) / width
-
-        found = narrow_enough(excess, rough, start, MOST_ROWS * start, "plan.n_for")
+        found = narrow_enough(
+            lambda rows: widths(max(fewest, int(rows))), BY_ROWS, start, fewest, MOST_ROWS * start, "plan.n_for"
+        )
         if found is None:
             raise OptionError(
                 f"a width of {width:g} would take more than {MOST_ROWS * start:.0e} rows; choose a larger width"
@@ -435,42 +431,19 @@ class Plan:
     def _public_rows(self) -> int | None:
         return self.rows if self._is_public else None
 
-    def _with_rows(self, n: int) -> Plan:
-        """Return this plan with another number of rows but the same questions: a fast approximation of a new plan."""
-        known = {name: n for name in ("offered", "used", "units", "assumed") if getattr(self.public, name) is not None}
-        public: PublicFacts = replace(self.public, **known)  # type: ignore[arg-type]
-        return replace(self, public=public)
-
-    def _with_budget(self, promise: Promise) -> Plan:
-        """Return this plan with another budget but the same questions: a fast approximation of a new plan."""
-        own = self.accounted
-        ways = accountings(replace(self.specification, promise=promise))
-        other = next(way for way in ways if isinstance(way, type(own)))
-        share = other.numbers[own.currency] / own.numbers[own.currency]
-        times = share**2 if isinstance(own, GaussianDP) else share
-        return replace(self, planned=tuple(replace(p, promise=p.promise.part(times)) for p in self.planned))
-
-    def _widest(self, term: str | None, assumptions: Mapping[str, Any], fits: Sequence[int] = forecast.FITS) -> float:
-        """Return the largest expected width; NaN if a coefficient has none."""
-        widths = self._of_terms(term, self._usual(**assumptions, fits=fits))
-        return float(widths.max(skipna=False))
-
-    def _middle_fit(self, term: str | None, assumptions: Mapping[str, Any]) -> tuple[int]:
-        """Return the number of the simulated fit with the median of the largest width, which represents all others."""
-        table = self._usual(**assumptions)
-        return (table.attrs["middle"][self._of_terms(term, table).fillna(math.inf).idxmax()],)
+    def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any]) -> Widths:
+        """Return the widths to expect over the wanted one, of a term or of all but the intercept."""
+        table = self._of_terms(term, self._usual(**assumptions))
+        return Widths(table["width"].to_numpy() / wanted, table["noise_share"].to_numpy())
 
     @staticmethod
-    def _of_terms(term: str | None, table: pd.DataFrame) -> pd.Series:
-        """Return the widths of a term, or of all terms but the intercept."""
-        widths: pd.Series = table["width"]
-        if term is not None:
-            if term not in widths.index:
-                raise OptionError(f"term is {quote(term)}; choose among {', '.join(map(repr, widths.index))}")
-            widths = widths[[term]]
-        elif len(widths) > 1:
-            widths = widths.drop("Intercept", errors="ignore")
-        return widths
+    def _of_terms(term: str | None, table: pd.DataFrame) -> pd.DataFrame:
+        """Return what to expect of a term, or of all but the intercept."""
+        if term is None:
+            return table.drop("Intercept", errors="ignore") if len(table) > 1 else table
+        if term not in table.index:
+            raise OptionError(f"term is {quote(term)}; choose among {', '.join(map(repr, table.index))}")
+        return table.loc[[term]]
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the share of each question in the budget, by branch if the fit will choose between several.

@@ -1,23 +1,84 @@
-"""A search for the smallest budget, or number of rows, at which an interval is narrow enough, with few plans."""
+"""The smallest budget, or number of rows, that makes an interval narrow enough, in few plans.
+
+A variance has a part of sampling and a part of noise, and it is known how each falls: with n rows as 1/n and 1/n^2,
+with the budget not at all and as 1/eps^2, 1/mu^2 or 1/rho. So the widths at one number say about which number is
+wanted, and those at two numbers say it better.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from privstats.workflow.forecast import smallest
+import numpy as np
+
+from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
-WITHIN = 0.01  # relative precision: a number smaller by this part does not suffice
-AIM = 0.003  # a trial lies above or below the expected root by this part of it
-NEARLY = 0.0045  # a known sufficient number above the root by at most this part: the next trial lies below the root
-SPACED = 0.1  # difference of the logarithms of two numbers, for the slope of the approximate widths
-SLOPES = 0.02, 8.0  # smallest and largest assumed slope of the log width in the log number, in absolute value
-PARTS = (1 - WITHIN,)
-TRIES = 8  # plans by secants; then the search by bisection starts
-COARSE = 3e-3  # precision of the logarithm of the root of the approximate widths
+WITHIN = 0.01  # of the number that is found: with less by this part it would not do
+AIM, NEARLY = 0.003, 0.0075  # distance to the expected root of what is tried; at which a number above it is near enough
+SPACED = 0.03  # logarithm of two numbers whose widths say how these fall: between nearer ones they come and go
+STEPS_OUT = 4.0  # times a number, for the next one, where nothing is known about the way; then its square, and so on
+
+
+@dataclass(frozen=True, eq=False)
+class Widths:
+    """What to expect at some number: of each term the width over the wanted one, and the noise's share of the variance.
+
+    Parameters
+    ----------
+    ratios, shares : ndarray, shape (m,)
+        NaN where there is none.
+    """
+
+    ratios: FloatArray
+    shares: FloatArray
+
+    @property
+    def ratio(self) -> float:
+        """The largest ratio; NaN where one is."""
+        return float(self.ratios.max())
+
+
+@dataclass(frozen=True)
+class Fall:
+    """A squared width over the wanted one: ``rest number^-still + noise number^-falling``.
+
+    Parameters
+    ----------
+    still, falling : int
+        Of a number of rows 1 and 2, of eps or mu 0 and 2, of rho 0 and 1.
+    """
+
+    still: int
+    falling: int
+
+    def root(self, rest: float, noise: float) -> float:
+        """Return where it is 1; infinite where it is nowhere, NaN where this is no law."""
+        if not (rest >= 0 and noise >= 0):
+            return math.nan
+        if self.still:
+            return (rest + math.sqrt(rest**2 + 4 * noise)) / 2
+        return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
+
+    def from_one(self, number: float, widths: Widths) -> float:
+        """Return where all widths are as wanted, by the shares of noise at a number."""
+        noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
+        parts = zip(widths.ratios**2 * (1 - noise), widths.ratios**2 * noise, strict=True)
+        return number * max(self.root(float(rest), float(noise)) for rest, noise in parts)
+
+    def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
+        """Return where the largest width is as wanted, by its ratio at two numbers."""
+        (x, r), (y, s) = a, b
+        t = y / x  # in units of the first number
+        noise = (r**2 - s**2 * t**self.still) / (1 - t ** (self.still - self.falling))
+        return x * self.root(r**2 - noise, noise)
+
+
+BY_ROWS, BY_BUDGET, BY_RHO = Fall(1, 2), Fall(0, 2), Fall(0, 1)
 
 
 class Tries:
@@ -25,22 +86,22 @@ class Tries:
 
     Parameters
     ----------
-    excess : callable
-        Returns the width at a number over the wanted width; NaN if there is no interval.
+    expected : callable
+        Of a number: the widths to expect.
     name : str
         Name of the function, for the progress line.
     """
 
-    def __init__(self, excess: Callable[[float], float], name: str) -> None:
-        self.excess, self.known = excess, dict[float, float]()
+    def __init__(self, expected: Callable[[float], Widths], name: str) -> None:
+        self.expected, self.known = expected, dict[float, Widths]()
         out = shown_on(sys.stderr)
         self.line = None if out is None else _Line(name, out)
 
-    def __call__(self, number: float) -> float:
+    def __call__(self, number: float) -> Widths:
         if number not in self.known:
             if self.line is not None:
                 self.line.begin(len(self.known) + 1, 0)
-            self.known[number] = self.excess(number)
+            self.known[number] = self.expected(number)
         return self.known[number]
 
     def close(self) -> None:
@@ -60,52 +121,78 @@ class _Line(ProgressLine):
 
 
 def narrow_enough(
-    excess: Callable[[float], float], rough: Callable[[float], float], start: float, most: float, name: str
+    expected: Callable[[float], Widths], law: Fall, start: float, least: float, most: float, name: str
 ) -> float | None:
     """Return the smallest number at which an interval is narrow enough, to 1%; None if none up to `most` suffices.
 
     Parameters
     ----------
-    excess : callable
-        Returns the width at a number over the wanted width; NaN if there is no interval.
-    rough : callable
-        A fast approximation of `excess`; its root and slope give the first two trials.
-    start, most : float
-        Start of the search, and largest number to try.
+    expected : callable
+        Of a number: the widths to expect.
+    law : Fall
+        By which they fall, nearly.
+    start, least, most : float
+        Where to begin, and where to give up.
     name : str
         Name of the function, for the progress line.
     """
-    tries = Tries(excess, name)
+    tries = Tries(expected, name)
     try:
-        near = smallest(rough, start, most, precision=COARSE, parts=())
-        if near is None:
-            return smallest(tries, start, most, COARSE, PARTS) if tries(most) <= 1 else None
-        found = _from_rough(tries, rough, near)
-        return smallest(tries, near, most, COARSE, PARTS) if found is None else found
+        way = Way(law, least, most)
+        number = start
+        while True:
+            way.goes_on(number, tries(number))
+            if way.low >= most:
+                return None
+            if way.high <= least or (1 - WITHIN) * way.high <= way.low < way.high:
+                return way.high
+            number = way.next()
     finally:
         tries.close()
 
 
-def _from_rough(tries: Tries, rough: Callable[[float], float], number: float) -> float | None:
-    """Return a number that suffices, at most 1% above one that does not, by secant steps with first slope from `rough`.
+class Way:
+    """The way of a search: the largest number that is not enough, the smallest that is, and where the root may be."""
 
-    None if the steps fail, which happens if widths jump or an interval is not given.
-    """
-    slope = math.log(rough(number * math.exp(-SPACED)) / rough(number)) / SPACED
-    low, high, before = 0.0, math.inf, None
-    for _ in range(TRIES):
-        ratio = tries(number)
-        if not 0 < ratio < math.inf:
-            return None
-        low, high = (low, min(high, number)) if ratio <= 1 else (max(low, number), high)
-        if (1 - WITHIN) * high <= low:
-            return high if low < high else None
-        at = math.log(number), math.log(ratio)
-        if before is not None:
-            slope = (before[1] - at[1]) / (at[0] - before[0])
-        slope = min(max(slope, SLOPES[0]), SLOPES[1]) if math.isfinite(slope) else 1.0
-        root = math.exp(at[0] + at[1] / slope)
-        number, before = root * (1 - AIM if high <= root * (1 + NEARLY) else 1 + AIM), at
-        if not low < number < high:
-            number = math.sqrt(low * high) if low > 0 and high < math.inf else number
-    return None
+    def __init__(self, law: Fall, least: float, most: float) -> None:
+        self.law, self.least, self.most = law, least, most
+        self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
+        self.ratios: dict[float, float] = {}
+        self.step, self.slow, self.left = STEPS_OUT, 0, (False, math.inf)
+
+    def goes_on(self, number: float, widths: Widths) -> None:
+        """Note what is expected at a number."""
+        if widths.ratio <= 1:
+            self.high = min(self.high, number)
+        else:
+            self.low = max(self.low, number)
+        known = [(x, r) for x, r in self.ratios.items() if r > 0 and abs(math.log(x / number)) > SPACED]
+        self.root, self.last = math.nan, math.inf
+        if widths.ratio > 0:
+            self.last = widths.ratio
+            self.root = self.law.from_one(number, widths)
+            if known:
+                near = min(known, key=lambda one: abs(math.log(one[0] / number)))
+                root = self.law.from_two((number, widths.ratio), near)
+                self.root = root if self.low < root < self.high else self.root
+        self.ratios[number] = widths.ratio
+
+    def next(self) -> float:
+        """Return what to try: a little beyond the expected root, on the side on which nothing is known as near.
+
+        Where that is not between, or two tries have not halved what was left, it is the middle; or, where all tries lie
+        on one side of the root, a number far beyond.
+        """
+        low, high, root = self.low, self.high, self.root
+        near = math.sqrt((1 - WITHIN) * high * root) if high <= root * (1 + NEARLY) else root * (1 + AIM)
+        between = low > 0 and high < math.inf
+        left = between, math.log(high / low) if between else abs(math.log(self.last))
+        self.slow = 0 if left[0] != self.left[0] or left[1] <= self.left[1] / 2 else self.slow + 1
+        self.left = left
+        if not (low < near < high or near == high == math.inf) or self.slow > 1:
+            self.slow = 0
+            if between:
+                near = math.sqrt(low * high)
+            else:
+                near, self.step = (low * self.step if low > 0 else high / self.step), self.step**2
+        return min(max(near, self.least), self.most)

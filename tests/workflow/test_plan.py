@@ -33,8 +33,7 @@ from privstats.sets.vectors import Products, Squares
 from privstats.workflow import forecast
 from privstats.workflow import plan as plan_module
 from privstats.workflow.assumed import Assumption
-from privstats.workflow.forecast import smallest
-from privstats.workflow.plan import Specification, _NormalStandIn, _RankStandIn, make_plan
+from privstats.workflow.plan import Specification, _Near, _NearRank, make_plan
 from privstats.workflow.plan_text import RELEASED
 from tests.conftest import thinned
 from tests.drawings import assert_readable
@@ -608,30 +607,6 @@ def test_what_the_user_changes_after_a_call_is_another_call():
     before = fitted(dry_run=True, shares=shares).digest
     shares["moments"] = 2.0
     assert fitted(dry_run=True, shares=shares).digest != before
-
-
-def test_a_budget_of_which_a_hundredth_less_would_do_is_not_the_smallest():
-    """A condition that comes and goes below the number from which on it holds: a search for one change ends at 1."""
-
-    def excess(budget):
-        return 0.9 if budget >= 1 or 0.945 <= budget < 0.955 else 1.1
-
-    assert smallest(excess, 0.5, 10.0) == pytest.approx(0.945, rel=0.001)
-    assert smallest(lambda budget: 1.0, 1.0, 10.0) < 1e-8
-    assert smallest(lambda budget: math.nan, 1.0, 10.0) is None
-
-
-@pytest.mark.parametrize("root", [3e-4, 0.7, 1.0, 3e3])
-def test_a_width_that_falls_like_a_power_takes_few_plans(root):
-    asked = []
-
-    def excess(budget):
-        asked.append(budget)
-        return math.hypot(root / budget, 0.1) / math.hypot(1.0, 0.1)
-
-    found = smallest(excess, 1.0, 1e4)
-    assert excess(found) <= 1 < excess(found / 1.001)
-    assert len(asked) - 2 <= 10 + abs(math.log(root, 4))
 
 
 def test_a_plan_says_of_each_question_of_each_estimator_what_is_released():

@@ -3,46 +3,85 @@
 import io
 import math
 
+import numpy as np
 import pytest
 
+from privstats.workflow import plan as plan_module
 from privstats.workflow import progress, search
-from privstats.workflow.search import narrow_enough
+from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, narrow_enough
 from tests.workflow.calls import planned
 
 
-def power(root, flat=0.1):
-    """A width that falls like a power, to what there is without noise."""
-    return lambda number: math.hypot(root / number, flat) / math.hypot(1.0, flat)
+def falling(law, root, flat=0.1, told=1.0):
+    """Widths that fall by a law, as wanted at `root` where some are flat; a part of the share of noise is told."""
+
+    def widths(number):
+        noise, rest = abs(1 - flat) * (root / number) ** law.falling, flat * (root / number) ** law.still
+        return Widths(np.array([0.1, math.sqrt(noise + rest)]), np.array([0.5, told * noise / (noise + rest)]))
+
+    return widths
 
 
+def found(widths, law=BY_BUDGET, most=1e4, asked=None):
+    """Return the number that a search from 1 finds."""
+
+    def expected(number):
+        if asked is not None:
+            asked.append(number)
+        ratio = widths(number)
+        return ratio if isinstance(ratio, Widths) else Widths(np.array([ratio]), np.array([math.nan]))
+
+    return narrow_enough(expected, law, 1.0, 1e-9, most, "plan")
+
+
+@pytest.mark.parametrize("law", [BY_BUDGET, BY_RHO, BY_ROWS])
 @pytest.mark.parametrize("root", [0.02, 0.7, 1.0, 40.0])
-@pytest.mark.parametrize("off", [0.9, 1.0, 1.2])
-def test_a_number_is_found_in_few_plans_where_a_rough_width_is_near(root, off):
-    asked, excess = [], power(root)
-    found = narrow_enough(lambda number: asked.append(number) or excess(number), power(off * root), 1.0, 1e4, "plan")
-    assert excess(found) <= 1 < excess(0.99 * found)
-    assert len(asked) <= (2 if off == 1.0 else 4) and len(set(asked)) == len(asked)
+@pytest.mark.parametrize("told", [0.8, 1.0, 1.1])
+def test_a_number_is_found_in_few_plans_where_widths_fall_by_the_law(law, root, told):
+    asked, widths = [], falling(law, root, told=told)
+    enough = found(widths, law, asked=asked)
+    assert widths(enough).ratio <= 1 < widths(0.99 * enough).ratio
+    assert len(asked) <= (4 if told == 1.0 else 7) and len(set(asked)) == len(asked)
 
 
-def test_widths_that_jump_or_are_not_given_are_searched_as_if_there_were_no_rough_ones():
-    def jumps(number):
-        return math.nan if number < 2 else 1.3 if number < 5 else 0.8
+@pytest.mark.parametrize("at", [0.03, 5.0, 4000.0])
+def test_widths_that_jump_or_are_not_given_are_narrow_enough_at_the_jump(at):
+    for before in (1.02, 1.3, 30.0, math.nan):
+        for beyond in (0.3, 0.8, 0.99):
+            asked = []
+            enough = found(lambda number, wide=(before, beyond): wide[number >= at], asked=asked)
+            assert 0.99 * enough < at <= enough
+            assert len(asked) <= 24
 
-    for rough in (power(5.0), power(0.5), lambda number: math.nan if number < 100 else 0.5):
-        assert narrow_enough(jumps, rough, 1.0, 1e4, "plan") == pytest.approx(5, rel=0.01)
-    assert narrow_enough(jumps, lambda number: math.nan, 1.0, 1e4, "plan") == pytest.approx(5, rel=0.01)
-    assert narrow_enough(lambda number: 2.0, lambda number: math.nan, 1.0, 1e4, "plan") is None
-    assert narrow_enough(lambda number: math.nan, power(3.0), 1.0, 1e4, "plan") is None
+
+def test_what_no_number_does_and_what_every_number_does_is_found_in_few_plans():
+    for wide in (1.25, math.nan):
+        asked = []
+        assert found(lambda number, wide=wide: wide, BY_ROWS, 1e9, asked) is None
+        assert len(asked) <= 12
+    assert found(falling(BY_BUDGET, 3.0, flat=1.1), asked=(asked := [])) is None
+    assert len(asked) == 2
+    assert found(lambda number: 0.5, asked=(asked := [])) == 1e-9
+    assert len(asked) <= 9
 
 
-def test_plans_are_made_few_times(monkeypatch):
-    tries = []
-    once = search.Tries.__call__
-    monkeypatch.setattr(search.Tries, "__call__", lambda self, number: tries.append(number) or once(self, number))
-    plan = planned("mean", n=4000, formula="y ~ g", mech="laplace")
+def test_where_widths_come_and_go_what_is_found_is_enough():
+
+    def restless(number):
+        return (2 / number) ** 0.5 * (1 + 0.02 * math.sin(300 * math.log(number)))
+
+    enough = found(restless)
+    assert restless(enough) <= 1 and enough == pytest.approx(2, rel=0.05)
+
+
+@pytest.mark.parametrize(("call", "most"), [({"mech": "laplace"}, 8), ({"eps": None, "mu": 0.5}, 10)])
+def test_plans_are_made_few_times(monkeypatch, call, most):
+    made, once = [], plan_module.make_plan
+    plan = planned("mean", n=4000, formula="y ~ g", **call)
+    monkeypatch.setattr(plan_module, "make_plan", lambda *args: made.append(args) or once(*args))
     plan.n_for(0.3)
     plan.budget_for(0.3)
-    assert len(tries) <= 8
+    assert len(made) <= most
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -56,7 +95,7 @@ def test_the_line_of_progress_counts_plans_on_a_terminal_only(monkeypatch, termi
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "SILENT", 0.0)
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    narrow_enough(power(2.0), power(2.2), 1.0, 1e4, "plan.n_for")
+    narrow_enough(falling(BY_ROWS, 2.0), BY_ROWS, 1.0, 1.0, 1e4, "plan.n_for")
     written = out.getvalue()
     assert ("\rplan.n_for  plan 1" in written) == terminal and ("plan 2" in written) == terminal
     assert not terminal or written.endswith("\r")
