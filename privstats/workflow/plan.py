@@ -32,7 +32,7 @@ from privstats.privacy.release import Release
 from privstats.results.files import as_text, write_text
 from privstats.results.header import shared
 from privstats.workflow import forecast, stage0
-from privstats.workflow.assumed import HALF, Assumption, costly, unhinted
+from privstats.workflow.assumed import HALF, Assumption, costly, is_binary, unhinted
 from privstats.workflow.comparison import Comparison, budgets_compared
 from privstats.workflow.digest import digest, promise_numbers, rounded
 from privstats.workflow.division import BOUNDS, Division, divided
@@ -126,6 +126,7 @@ class Plan:
     turns: Turns
     gathered: Gathered | None = None  # what is needed of all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
+    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # by assumption: equal calls have them in common
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -256,16 +257,17 @@ class Plan:
                 f"the widths to expect depend on the bounds of '{name}'; write domain={{'{name}': (low, high)}}"
             )
         if like is None and residual is None:
-            return self._expected.copy()
+            return self._under(self._assumed).copy()
         return self._forecast(like, residual, self._assumed, most=most)
 
-    @cached_property
-    def _expected(self) -> pd.DataFrame:
-        return self._forecast(None, None, self._assumed)
-
-    @cached_property
-    def _expected_without_hints(self) -> pd.DataFrame:
-        return self._forecast(None, None, Assumption())
+    def _under(self, assumed: Assumption) -> pd.DataFrame:
+        """Return what to expect of rows that are made up by an assumption: computed once."""
+        design = self.public.design
+        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # else it is unused
+        about = tuple(assumed.hints.items()), share, assumed.precise
+        if about not in self.forecasts:
+            self.forecasts[about] = self._forecast(None, None, assumed)
+        return self.forecasts[about]
 
     def _forecast(
         self,
@@ -666,7 +668,7 @@ def _ratio(normal: Plan, pure: Plan) -> float:
     """Return the median ratio of the expected widths of two plans; NaN if neither expects intervals."""
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    tables = [plan._expected_without_hints for plan in (normal, pure)]  # hints must not affect the choice of a method
+    tables = [plan._under(Assumption()) for plan in (normal, pure)]  # no hint has a part in the choice of a method
     widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
     if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
         return math.nan
