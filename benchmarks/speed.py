@@ -2,7 +2,7 @@
 
 Each row of the table is a call and a reference: fits of statsmodels, or what cannot be undercut, such as X'X of the
 same rows in floats, `np.partition`, pandas' means by group, a file that is read. Both are timed in one process, in
-turn: the least of some rounds, as other work on the machine only adds to it. One target is in seconds, and peaks of
+turn: the least of some rounds, as other work on the machine only adds to it. Some targets are in seconds, and peaks of
 memory are in MB above the rows. First calls are made with nothing remembered. Rows without a target are there to
 compare.
 
@@ -277,6 +277,30 @@ def calls(n: int, seed: int, d: int = 5) -> list[Case]:
     return [Case(work, ols, most.get(work.name)) for work in works]
 
 
+def searches(d: int = 5) -> list[Case]:
+    """Return, in seconds, what searches of a budget and of a number of rows take, with nothing remembered."""
+    domain = {**domain_of(d), "z": (0, 10)}
+    plans: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+        "auto": ("lm", "y" + right_of(d), {"eps": 1.0}),
+        "auto, small eps": ("lm", "y" + right_of(d), {"eps": 0.2}),
+        "auto, mu": ("lm", "y" + right_of(d), {"mu": 1.0}),
+        "auto, delta": ("lm", "y" + right_of(d), {"eps": 1.0, "delta": 1e-6}),
+        "binomial": ("glm", "b ~ x1 + x2", {"eps": 2.0}),
+        "rq, 3 taus": ("rq", "y ~ x1 + x2", {"eps": 4.0, "tau": [0.25, 0.5, 0.75]}),
+        "mean": ("mean", "z", {"eps": 1.0}),
+        "3 quantiles": ("quantile", "z", {"eps": 1.0, "q": [0.1, 0.5, 0.9]}),
+    }
+    cases = []
+    for name, (verb, formula, options) in plans.items():
+        plan = ps.plan(verb, formula, 10_000, domain=domain, **options)
+        width = float(plan.expected()["width"].drop("Intercept", errors="ignore").max())
+        cases += [
+            Case(Work(f"n_for, {name}", partial(plan.n_for, 0.8 * width), forget), None, 1.0),
+            Case(Work(f"budget_for, {name}", partial(plan.budget_for, 1.5 * width), forget), None, 1.0),
+        ]
+    return cases
+
+
 def wide(n: int, seed: int, d: int) -> list[Case]:
     """Return moments of many predictors beside least squares."""
     data = rows_of(n, d, seed)
@@ -411,6 +435,7 @@ def scenes(n: int, seed: int) -> dict[str, Callable[[], list[Case]]]:
         f"regressions, n = {n:,}, d = 5": partial(regressions, n, seed),
         f"passes, n = {n:,}, d = 5": partial(passes, n, seed),
         "calls, n = 100, d = 5": partial(calls, 100, seed),
+        "searches for a width": searches,
         f"regressions, n = {few:,}, d = 100": partial(wide, few, seed, 100),
         f"medians, n = {n:,}": partial(medians, n, seed),
         f"9 quantiles, n = {n:,}": partial(quantiles, n, seed, 9, 10.0),
