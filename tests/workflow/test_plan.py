@@ -617,3 +617,25 @@ def test_a_plan_says_of_each_question_of_each_estimator_what_is_released():
     asked = {name for part in parts for name in part}
     assert {"scales", "score", "coefficients", "whitened squares", "density"} <= asked
     assert asked <= set(RELEASED)
+
+
+def test_what_is_no_sum_is_drawn_once_for_all_fits_of_a_forecast(monkeypatch):
+    drawn, once = [], Rank.drawing
+    monkeypatch.setattr(Rank, "drawing", lambda self, *args: drawn.append(self) or once(self, *args))
+    plan_module.forget()
+    plan = planned("quantile", n=2000, formula="x", q=[0.25, 0.75])
+    drawn.clear()
+    plan.expected()
+    assert len(drawn) == 1
+    plan.expected()
+    assert len(drawn) == 1
+
+
+def test_a_forecast_by_which_a_plan_was_chosen_is_not_made_again(monkeypatch):
+    made, once = [], forecast.expected
+    monkeypatch.setattr(forecast, "expected", lambda *args: made.append(args) or once(*args))
+    plan_module.forget()
+    plan = planned("mean", n=2000, formula="x", delta=1e-6)
+    assert len(made) == 2
+    plan.expected()
+    assert len(made) == 2
