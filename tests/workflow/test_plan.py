@@ -33,7 +33,7 @@ from privstats.sets.vectors import Products, Squares
 from privstats.workflow import forecast
 from privstats.workflow import plan as plan_module
 from privstats.workflow.assumed import Assumption
-from privstats.workflow.plan import Specification, _Near, _NearRank, make_plan
+from privstats.workflow.plan import Specification, _NormalStandIn, _RankStandIn, make_plan
 from privstats.workflow.plan_text import RELEASED
 from tests.conftest import thinned
 from tests.drawings import assert_readable
