@@ -5,7 +5,8 @@ L in docstrings is this stage; it follows the scales. All numbers here are publi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from privstats.estimators.base import Noises
 from privstats.estimators.constants import HELD_LEAST, MOST_LEFT_OUT, TWO_ENDED, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
+from privstats.inference.estimate import Estimate
 from privstats.inference.matrix import HIDDEN
-from privstats.inference.notes import Note, about_rows, note
+from privstats.inference.notes import UNKNOWN_ROWS, Note, about_rows, note
+from privstats.inference.tables import PointEstimate
 from privstats.losses.rows import AtLevels, Level, LevelWeight
 from privstats.numerics.law import FloatArray
 from privstats.sets.cells import ByCell, Cells
@@ -52,6 +55,10 @@ class KeptLevels:
         As in `Scales`.
     clamped : tuple of Note
         Notes on a response that seems to lie at its bounds.
+    unread : ndarray, shape (c, l)
+        In fits without intervals, which keep all levels: directions of the levels that have fewer rows than needed.
+    sums : tuple of (int, ndarray, ndarray)
+        In fits without intervals: factors, counts of their levels from sums of columns, and the sds of these counts.
     """
 
     keep: AtLevels | None
@@ -65,11 +72,13 @@ class KeptLevels:
     rare_values: tuple[tuple[int, float], ...] = ()
     rarer: float = np.inf
     clamped: tuple[Note, ...] = ()
+    unread: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    sums: tuple[tuple[int, FloatArray, FloatArray], ...] = ()
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
         """Return the record of a fit that keeps all rows."""
-        return cls(None, (), (), np.zeros((c, 0)), np.zeros(c))
+        return cls(None, (), (), np.zeros((c, 0)), np.zeros(c), unread=np.zeros((c, 0)))
 
     @property
     def most_length(self) -> float:
@@ -137,6 +146,9 @@ def readable_levels(
     some_left_out = any(not k.all() for k in kept)
     keep = AtLevels(tuple(None if k.all() else k for k in kept)) if some_left_out else None
     hidden = box.null_space(None if keep is None else keep.kept)
+    sums = tuple((k, *one) for k, one in enumerate(known) if not intervals and np.isfinite(one[0]).all())
+    read = {k: count >= needed + VISIBLE * sd for k, count, sd in sums}
+    unread = box.null_space(tuple(read.get(k, np.ones(len(one), dtype=bool)) for k, one in enumerate(kept)))
     ends = rare_ends(box, scales)
     at_least = [np.where(np.isfinite(c), np.maximum(c, sd), c) for c, sd in zip(counts, sds, strict=True)]
     smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
@@ -153,6 +165,8 @@ def readable_levels(
         rare_values=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
         rarer=scales.rarer,
         clamped=clamped_note(box, scales.center[-1], scales.scale[-1]) if any(j == box.c for j, _ in ends) else (),
+        unread=hidden if intervals else unread,
+        sums=sums,
     )
 
 
@@ -283,3 +297,41 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
             count = listed([about_rows(counts[level]) for level in rare])
             notes.append(note("rare level", [names[j] for j in about], count=count, **{**known, "code": ""}))
     return tuple(notes)
+
+
+def hidden_levels(
+    box: PublicBox,
+    seen: Iterable[tuple[int, FloatArray, FloatArray, FloatArray]],
+    estimate: Estimate,
+    rows: float,
+) -> tuple[Note, ...]:
+    """Return a note on each level that noise hides, if what coefficients about it are, or their noise, is not known.
+
+    Parameters
+    ----------
+    seen : iterable of (int, ndarray, ndarray, ndarray)
+        Factors, counts of their levels, the sds of these, and what makes a level visible.
+    estimate : Estimate
+    rows : float
+        Their number.
+    """
+    found, names = [], box.design.names
+    shown = estimate.mapped(*box.design.to_original())  # as the reader sees it
+    alone = shown if isinstance(shown, PointEstimate) else None
+    values = shown.params() if alone is None else alone.sizes
+    for k, counts, sds, needed in seen:
+        factor = box.design.factors[k]
+        for level in np.flatnonzero(counts < needed).tolist():
+            reference = level == factor.reference
+            about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
+            at = [j for j in (box.intercept if reference else None, *about) if j is not None]
+            other = factor.compared_with(factor.levels[int(np.argmax(counts))])
+            count = about_rows(counts[level]) if sds[level] < rows else UNKNOWN_ROWS
+            code = f", or compare with another level, {other}" if reference else ""
+            what = {"level": factor.levels[level], "factor": factor.name, "count": count, "code": code}
+            what |= {"sd": sds[level], "needed": needed[level]}
+            if hidden := [names[j] for j in at if np.isnan(values[j])]:
+                found.append(
+                    note("noisy level", hidden, **what) if alone is not None else note("hidden level", hidden, **what)
+                )
+    return tuple(found)

@@ -17,10 +17,10 @@ from typing import Any, Self
 import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts, score_sd, sd_of
-from privstats.estimators.constants import ALONG_HIDDEN, FAR_BOUNDS, LEFT_OUT, SQUARES_NOISE
+from privstats.estimators.constants import ALONG_HIDDEN, FAR_BOUNDS, LEFT_OUT, SQUARES_NOISE, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, Whole, part_along
-from privstats.estimators.levels import KeptLevels, level_notes
+from privstats.estimators.levels import KeptLevels, hidden_levels, level_notes
 from privstats.estimators.preconditioner import Sizes, Start, whitened_again
 from privstats.estimators.synthetic import SyntheticRows
 from privstats.gate.questions import Ask, Sum
@@ -167,7 +167,12 @@ class Problem:
     # the report: estimate and notes
     def given(self, estimate: NormalEstimate) -> Estimate:
         """Return the estimate, without intervals if none are wanted."""
-        return estimate if self.public.intervals else PointEstimate.alone(estimate)
+        if self.public.intervals:
+            return estimate
+        alone = PointEstimate.alone(estimate, self.levels.unread)
+        needed = self.levels.needed
+        sums = [(k, count, sd, needed + VISIBLE * sd) for k, count, sd in self.levels.sums]
+        return replace(alone, remarks=hidden_levels(self.box, sums, alone, self.sizes.rows))
 
     @cached_property
     def far_columns(self) -> dict[int, float]:

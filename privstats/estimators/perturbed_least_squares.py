@@ -52,7 +52,7 @@ from privstats.estimators.one_step import Doubts, Fitted, Hessian, LastRelease, 
 from privstats.estimators.preconditioner import Start, roots
 from privstats.estimators.ridges import curvature_of, of_shortest
 from privstats.gate.questions import Sum, Values
-from privstats.inference.estimate import Allowance
+from privstats.inference.estimate import Allowance, Coordinates
 from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
@@ -397,8 +397,26 @@ class PerturbedSquares(OneStep):
         return Doubts(
             noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # A's noise times a step of that size
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
-            facts={"sigma": at.sigma},
+            facts={"sigma": self.residual_sd(step)},
         )
+
+    def residual_sd(self, step: Step) -> float:
+        """Return the std dev of residuals at the solution: the response's, less what the solution explains.
+
+        The pilot's is too large, as its slopes are shrunk and bear the noise of a small share. What the errors of the
+        solution explain is taken off. Where noise hides the std dev of the response it is the pilot's.
+        """
+        at, A, scales = step.last.at, step.hessian.matrix, self.scales
+        one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
+        if one is None or not np.isfinite(sd):
+            return at.sigma
+        onto = Coordinates(at.theta, step.hessian.to_theta, self.levels.hidden).back
+        t, constant = onto @ at.theta + step.step, onto[:, one]
+        mean = A.value @ constant
+        about = A.value - np.outer(mean, mean) / max(float(constant @ mean), 1.0)
+        errors = step.inverse @ step.spread @ step.inverse
+        explained = (t @ about @ t - np.trace(about @ errors)) / float(constant @ mean)
+        return float(np.sqrt(max(sd**2 - max(explained, 0.0), FLOOR * sd**2)))
 
     def notes(self) -> tuple[Note, ...]:
         """Return notes on levels, on wide bounds of columns and response, and on clamped responses."""
@@ -485,6 +503,10 @@ class PerturbedHuber(PerturbedSquares):
         matrix = NoisyMatrix.of(self.ask(question, by=self.by.products))
         short = max(self.rows * m - float(np.trace(matrix.value)), 0.0) + matrix.trace_variance() ** 0.5
         return CutHessian(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
+
+    def residual_sd(self, step: Step) -> float:
+        """Return the scale of residuals that the loss has."""
+        return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
         """Add the information that the Hessian's radius removes, times the step, to the noises of the base class."""

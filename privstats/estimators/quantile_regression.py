@@ -180,7 +180,7 @@ class PerturbedQuantile:
         fits = shared.orders(Perturbed, self.taus, mechanism=mechanism)
         estimate = stacked(fits, self.taus, public.design.names)
         if not public.intervals:
-            return PointEstimate.alone(estimate)
+            return PointEstimate.alone(estimate, estimate.hidden)
         unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5)
         if public.by_unit:  # the sampling variance assumes independent rows
             unproved = (note("dependent rows", unit="unit"),)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtri
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
@@ -22,15 +22,15 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.entries import MOST_CONDITION, Entries
 from privstats.estimators.frame import PublicBox
-from privstats.estimators.levels import KeptLevels, clamped_note
+from privstats.estimators.levels import KeptLevels, clamped_note, hidden_levels
 from privstats.estimators.one_step import Problem
 from privstats.estimators.preconditioner import Sizes, Start, cleared, sizes_of
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation
+from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
 from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
-from privstats.inference.notes import UNKNOWN_ROWS, Note, about_rows, note
+from privstats.inference.notes import Note, note
 from privstats.inference.tables import PointEstimate
 from privstats.inference.thin import thin
 from privstats.losses.base import SquaredLoss
@@ -40,7 +40,7 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 7.5  # least released count of a level as a divisor, in noise sds: noise_to_signal is .4 there
+LEVEL_SEEN = 6.0  # least released count of a level as a divisor, in noise sds: noise_to_signal is .5 there
 
 Z = float(ndtri(0.975))  # quantile for a 95 % interval
 
@@ -59,8 +59,8 @@ class SufficientStatistics:
         "HC", or "nonrobust": errors of equal variance, whose score variance follows from the moments.
     ridge : float or "adaptive", optional
         Penalty of squared coefficients, of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6).
-        "adaptive" raises the number of rows and the smallest eigenvalue of the slopes' moments above the noise; it
-        is the default without intervals. Penalised fits have no intervals.
+        "adaptive" raises the number of rows and the smallest eigenvalue of the slopes' moments above the noise.
+        Penalised fits have no intervals.
     """
 
     noises: Noises = NORMAL
@@ -194,13 +194,13 @@ class Moments(UnclippedSquares):
         both = moments.mapped(self.to_columns)
         scores = self.sizes.scores if self.folded else rows
         here = replace(self, sizes=replace(self.sizes, rows=rows, scores=scores, released=released))
-        return here.solved(both) if self.ridge is None and self.public.intervals else here.penalised(both)
+        return here.solved(both) if self.ridge is None else here.penalised(both)
 
     def penalised(self, both: NoisyMatrix) -> Estimate:
         """Return penalised coefficients, without std errors: their bias is unknown."""
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
-        penalty, size = np.zeros(c), "adaptive" if self.ridge is None else self.ridge
+        penalty, size = np.zeros(c), self.ridge
         if isinstance(size, str):
             if intercept is not None:  # the released number of rows may be zero or negative
                 sd = np.sqrt(cross_product_variance(A, intercept))
@@ -214,12 +214,14 @@ class Moments(UnclippedSquares):
             penalty[:] = float(size or 0.0)
         inverse = np.linalg.pinv(A.value + np.diag(penalty), hermitian=True)
         theta = np.asarray(inverse @ both.value[:c, c], dtype=float)
-        said = () if self.ridge is None else (note("ridge", ridge=float(size)) if size else note("no ridge"),)
+        said = (note("ridge", ridge=float(size)) if size else note("no ridge"),)
         noise = inverse @ _first(both.times(np.r_[-theta, 1.0]), c).covariance() @ inverse
-        estimate = PointEstimate(
-            tuple(self.box.design.names), theta, (*said, *self.clamped(both)), self.sizes.diagnostics
-        )
-        return estimate if self.public.intervals else replace(estimate, noise=noise)
+        estimate = PointEstimate(tuple(self.box.design.names), theta, said, self.sizes.diagnostics)
+        if self.public.intervals:
+            return replace(estimate, remarks=(*said, *self.clamped(both)))
+        hidden = self.unseen(both.first(c))
+        sizes = np.linalg.norm(hidden, axis=1)
+        return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
         """Return a note on a response whose released mean and variance imply values at its two bounds only."""
@@ -275,7 +277,8 @@ class Moments(UnclippedSquares):
         The mean at a level is a quotient t = S / N. Its std error at the estimate is too small if noise made N large
         and t small. The interval of Fieller (1954) has all t with ``|S - t N|`` at most z standard deviations, taken
         at t. With r N / z the noise sd of N and w the variance of all other noise, its far end solves
-        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise is enlarged to its size at this end.
+        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise is enlarged to its size at this end. As only
+        counts beyond `LEVEL_SEEN` are divisors, ``(1 - r) N`` is the lower end for a count that was shown.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -285,11 +288,12 @@ class Moments(UnclippedSquares):
         columns, at = both.first(c), F[:, levels]
         mean, variance = np.abs(np.linalg.solve(F, -residual[:-1])[levels]), columns.variance_along(at)
         count = np.maximum(quadratic_forms(columns.value, at), LEVEL_SEEN * np.sqrt(variance))
+        uncertain = ((count - np.sqrt(variance) * least_count(count / np.sqrt(variance))) / Z) ** 2
         other = np.maximum(np.diag((at.T @ noise).covariance()) - mean**2 * variance, 0.0)
-        left = 1 - Z**2 * variance / count**2
+        left = 1 - Z**2 * uncertain / count**2
         end = (mean + np.sqrt(mean**2 * (1 - left) + left * other * (Z / count) ** 2)) / left
         longer = np.ones(c)
-        longer[levels] = np.sqrt((other + end**2 * variance) / np.maximum(other + mean**2 * variance, 1e-300))
+        longer[levels] = np.sqrt((other + end**2 * uncertain) / np.maximum(other + mean**2 * variance, 1e-300))
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
@@ -301,28 +305,12 @@ class Moments(UnclippedSquares):
                 found.append(one[:, counts < LEVEL_SEEN * np.sqrt(columns.variance_along(one))])
         return np.column_stack(found)
 
-    def hidden_levels(self, both: NoisyMatrix, estimate: Estimate) -> tuple[Note, ...]:
-        """Return a note on each level whose count is below noise, if it makes coefficients "not given"."""
-        found, names, columns = [], self.box.design.names, both.first(self.box.c)
-        shown = estimate.mapped(*self.box.design.to_original())  # in the units of the summary
+    def counts(self, both: NoisyMatrix) -> Iterator[tuple[int, FloatArray, FloatArray, FloatArray]]:
+        """Yield factors, counts of their levels, the sds of these, and the counts that make levels visible."""
+        columns = both.first(self.box.c)
         for k, _, one in self.levelled:
-            factor = self.box.design.factors[k]
             sds = np.sqrt(columns.variance_along(one))
-            counts = quadratic_forms(columns.value, one)
-            for level in np.flatnonzero(counts < self.seen(k) * sds).tolist():
-                reference = level == factor.reference
-                about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
-                at = [j for j in (self.box.intercept if reference else None, *about) if j is not None]
-                other = factor.compared_with(factor.levels[int(np.argmax(counts))])
-                count = about_rows(counts[level]) if sds[level] < self.sizes.rows else UNKNOWN_ROWS
-                what = {"level": factor.levels[level], "factor": factor.name, "count": count}
-                code = f", or compare with another level, {other}" if reference else ""
-                hidden = [names[j] for j in at if np.isnan(shown.params()[j])]
-                if hidden:
-                    found.append(
-                        note("hidden level", hidden, **what, sd=sds[level], needed=self.seen(k) * sds[level], code=code)
-                    )
-        return tuple(found)
+            yield k, quadratic_forms(columns.value, one), sds, self.seen(k) * sds
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
         """Release the score variance at `start`; return it in coordinates of the problem's start, shape (m, m).
@@ -385,6 +373,14 @@ class Moments(UnclippedSquares):
             return None
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
+    def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
+        """Return the coordinates of the response's mean, of fits without intervals: noise hides the rest of them."""
+        one = self.box.intercept
+        if self.public.intervals or one is None:
+            return None
+        mean = np.clip(both.value[one, -1] / self.sizes.rows, -1.0, 1.0)
+        return np.asarray(np.linalg.solve(self.start.to_theta, mean * np.eye(self.box.c)[one]), dtype=float)
+
     def solved(self, both: NoisyMatrix) -> Estimate:
         """Return the estimate from released second moments of (columns, response less offset)."""
         c, rows = self.box.c, self.sizes.rows
@@ -401,7 +397,9 @@ class Moments(UnclippedSquares):
         hidden = np.column_stack([self.levels.hidden, self.unseen(both.first(c))])
         coordinates = Coordinates(self.start.theta, self.start.to_theta, hidden)
         noise = self.start.to_theta.T @ self.of_quotients(both, residual)
-        if self.robust:
+        if not self.public.intervals:
+            meat = Meat(np.zeros_like(A.value), self.freedom)
+        elif self.robust:
             value = self.meat_of_columns(start, A, both)
             value = self.with_levels(value, both, coordinates.back, max(squares * rows, residual_noise * rows))
             meat = Meat(self.small_sample * value, self.freedom)
@@ -420,10 +418,16 @@ class Moments(UnclippedSquares):
             signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
             within=self.hideable(A),
+            known=self.constant_fit(both),
         )
-        known = {"sigma": sigma, "response_sd": self.response_sd(both), **self.sizes.diagnostics}
-        estimate = equation.solve(self.box.design.names, self.clamped(both), known)
-        return self.given(replace(estimate, remarks=(*estimate.remarks, *self.hidden_levels(both, estimate))))
+        known = {"sigma": sigma, "response_sd": self.response_sd(both)} if self.public.intervals else {}
+        estimate = equation.solve(self.box.design.names, (), {**known, **self.sizes.diagnostics})
+        return self.noted(estimate if self.public.intervals else PointEstimate.alone(estimate, hidden), both)
+
+    def noted(self, estimate: NormalEstimate | PointEstimate, both: NoisyMatrix) -> Estimate:
+        """Return the estimate with notes on the response, and on levels that noise hides."""
+        said = hidden_levels(self.box, self.counts(both), estimate, self.sizes.rows)
+        return replace(estimate, remarks=(*estimate.remarks, *self.clamped(both), *said))
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,6 +488,23 @@ def moments_of_box(
     levels = replace(KeptLevels.none(box.c), hidden=box.null_space())
     problem = Moments(ask, by, box, start, levels, sizes, public, robust, ridge=ridge)
     return replace(problem, start=replace(start, W=problem.entries.from_columns))
+
+
+def least_count(count: FloatArray) -> FloatArray:
+    """Return the lower 97.5 % end for a count, in sds of its noise, that is shown only from `LEVEL_SEEN` sds on.
+
+    One that luck has shown lies just beyond that: the law of its noise is a normal one from there on. The end is k with
+    ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``, and at least `HIDDEN`: fewer are hardly ever shown.
+
+    >>> least_count(np.array([6.5, 8.0, 10.0, 20.0])).round(2)
+    array([ 3.  ,  5.63,  8.03, 18.04])
+    """
+    low, high = np.full(count.shape, HIDDEN), count - Z
+    for _ in range(60):
+        middle = (low + high) / 2
+        over = log_ndtr(middle - count) - log_ndtr(middle - LEVEL_SEEN) > np.log(0.025)
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return low
 
 
 def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:

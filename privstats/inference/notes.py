@@ -74,6 +74,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "about {needed:,.0f} are needed at this budget. Remedy: spend more, or merge the level with another one"
             "{code}."
         ),
+        "noisy level": (
+            "The size of the noise in {names} is not known: the level {level!r} of {factor} has {count} (released "
+            "count, std err {sd:.0f}), and about {needed:,.0f} are needed at this budget. Remedy: spend more, or merge "
+            "the level with another one{code}."
+        ),
         "no level": (
             "Nearly no row has a declared level of {factors}, or nearly all rows miss another value: {count} of "
             "{rows:,} were used (released count, std err {sd:.0f}). Remedy: declare the levels as the data spell "

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from privstats.inference.estimate import Estimate, Loading, NormalEstimate
+from privstats.inference.estimate import EXACT, Estimate, Loading, NormalEstimate
 from privstats.inference.meat import multinomial
 from privstats.inference.notes import Note, noise_note
 from privstats.numerics.law import FloatArray
@@ -85,6 +85,10 @@ class PointEstimate(Estimate):
         `notes` then states the size of the noise.
     given : str
         Assumptions behind the size of the noise, in words.
+    hidden : ndarray, shape (k, l), optional
+        Directions whose noise is unknown, because their information may be noise.
+    hidden_size : ndarray, shape (k,), optional
+        Largest size of the entries of `hidden` before cancellation.
     """
 
     names: tuple[str, ...]
@@ -93,6 +97,8 @@ class PointEstimate(Estimate):
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     noise: FloatArray | None = None
     given: str = ""
+    hidden: FloatArray | None = None
+    hidden_size: FloatArray | None = None
     tested: ClassVar[bool] = False
 
     @classmethod
@@ -109,20 +115,39 @@ class PointEstimate(Estimate):
         return cls(estimate.names, estimate.params(), (*kept, *notes), estimate.diagnostics)
 
     @classmethod
-    def alone(cls, estimate: NormalEstimate) -> PointEstimate:
+    def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
         """Return all estimates of a fit whose whole budget was spent on them, with the size of their noise.
 
         Unidentified directions count with the largest values that their bounds allow. Notes on intervals are left out.
+
+        Parameters
+        ----------
+        estimate : NormalEstimate
+        hidden : ndarray, shape (k, l)
+            Directions whose noise is unknown.
+        remarks : sequence of Note
         """
-        noise = estimate.noise + estimate.unidentified @ estimate.unidentified.T
-        return cls(estimate.names, estimate.theta, (), estimate.diagnostics, noise=noise)
+        roots = [estimate.unidentified, *(one.size * one.loading for one in estimate.leaning)]
+        noise = estimate.noise + sum(root @ root.T for root in roots)
+        size = np.linalg.norm(hidden, axis=1)
+        known = tuple(remarks), estimate.diagnostics
+        return cls(estimate.names, estimate.theta, *known, noise=noise, hidden=hidden, hidden_size=size)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Standard deviations of the noise, NaN where it is not known, shape (k,)."""
+        if self.noise is None:
+            return np.full(len(self.names), np.nan)
+        sizes = np.sqrt(np.diag(self.noise))
+        if self.hidden is None or self.hidden_size is None:
+            return sizes
+        return np.where(np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size, sizes, np.nan)
 
     @property
     def notes(self) -> tuple[Note, ...]:
         if self.noise is None:
             return self.remarks
-        sizes = np.sqrt(np.diag(self.noise))
-        return (*self.remarks, noise_note(dict(zip(self.names, sizes.tolist(), strict=True)), self.given))
+        return (*self.remarks, noise_note(dict(zip(self.names, self.sizes.tolist(), strict=True)), self.given))
 
     def contrast(
         self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
@@ -144,7 +169,10 @@ class PointEstimate(Estimate):
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> PointEstimate:
         names = self.names if names is None else tuple(names)
         noise = None if self.noise is None else matrix @ self.noise @ matrix.T
-        return replace(self, names=names, theta=through(matrix, self.theta) + shift, noise=noise)
+        hidden = None if self.hidden is None else matrix @ self.hidden
+        size = None if self.hidden_size is None else np.abs(matrix) @ self.hidden_size
+        theta = through(matrix, self.theta) + shift
+        return replace(self, names=names, theta=theta, noise=noise, hidden=hidden, hidden_size=size)
 
 
 def through(matrix: FloatArray, values: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ import statsmodels.formula.api as smf
 import privstats as ps
 from privstats.estimators import sufficient_statistics
 from privstats.estimators.entries import Entries
+from privstats.estimators.sufficient_statistics import LEVEL_SEEN, least_count
 from tests.estimators.test_coded_moments import moments
 
 LEVELS, ROWS = 60, 500
@@ -107,9 +108,18 @@ def test_a_level_without_rows_is_not_given():
         assert "l07" in str(fit)
 
 
-@pytest.mark.parametrize("rows", [40, 60, 200])
+@pytest.mark.parametrize("count", [4.5, 5.0, 6.0, 7.0, 9.0, 20.0])
+def test_a_count_that_noise_has_shown_is_at_least_its_lower_end(count):
+    """Without regard to what shows it, .84 were of those shown that are a standard deviation short of it."""
+    released = count + np.random.default_rng(4).standard_normal(40_000)
+    shown = released[released > LEVEL_SEEN]
+    assert (least_count(shown) <= count).mean() >= 0.975 - 3 * (0.975 * 0.025 / len(shown)) ** 0.5
+    assert (np.diff(least_count(np.linspace(LEVEL_SEEN, 30, 200))) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("rows", [25, 40, 60, 200])
 def test_a_mean_at_a_rare_level_has_the_farther_end_of_fiellers_interval(rows):
-    """At 40 rows the interval at the estimate is a quarter shorter on that side."""
+    """At 40 rows the interval at the estimate is a quarter shorter on that side; of 25 luck shows some."""
     code = np.r_[np.zeros(rows, dtype=int), np.random.default_rng(0).integers(1, 20, 20_000 - rows)]
     y = np.where(code == 0, 6.0, np.random.default_rng(1).normal(size=len(code))).clip(-6, 6)
     table = pd.DataFrame({"g": np.array(NAMES)[code], "y": y})
@@ -120,6 +130,10 @@ def test_a_mean_at_a_rare_level_has_the_farther_end_of_fiellers_interval(rows):
         where, variance = released.within.where, released.law.variance()
         N, S = released.value[where[1, 1]], 6 * released.value[where[1, -1]]
         s2, n2 = 36 * variance[where[1, -1]], variance[where[1, 1]]
+        if np.sqrt(n2) * LEVEL_SEEN > N:
+            assert np.isnan(fit.params.iloc[0])
+            continue
+        n2 = ((N - np.sqrt(n2) * least_count(N / np.sqrt(n2))) / 1.96) ** 2
         ends = np.roots([N**2 - 1.96**2 * n2, -2 * N * S, S**2 - 1.96**2 * s2])
         assert fit.params.iloc[0] == pytest.approx(S / N)
         far = max(ends, key=abs)

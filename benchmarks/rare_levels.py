@@ -1,0 +1,107 @@
+"""Moments where a level of a factor is rare: intervals of its coefficients, and the noise that fits without any state.
+
+Intervals: the reference level has few rows, so that its noisy count is the divisor of all coefficients of the factor;
+rows are in std devs of the count's noise, lengths in those of least squares without privacy. Noise: of the difference
+from least squares on the same rows, by coefficients whose noise is stated. Targets: of the coefficients that are given
+in `SHOWN` of the fits or more, `COVERED` are covered, less three standard errors over fits.
+
+    python -m benchmarks.rare_levels --seed 1 --replicates 300
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import statsmodels.formula.api as smf
+from tabulate import tabulate
+
+import privstats as ps
+from benchmarks.common import arguments
+
+SHOWN, COVERED, N = 0.1, 0.95, 20_000
+BUDGETS: tuple[dict[str, float], ...] = ({"mu": 1.0}, {"eps": 1.0})
+SIZES = (5.0, 6.0, 6.5, 7.0, 7.5, 8.5, 10.0, 12.0, 20.0)  # rows of the reference level, in sds of a count
+NOISE = ((4, 8, 1), (4, 100, 0), (20, 8, 1), (20, 100, 0))  # levels, rows of the rare one, and which one it is
+
+
+def rows_of(levels: int, few: int, rare: int, n: int, effect: float, seed: int) -> tuple[pd.DataFrame, ps.Domain]:
+    """Return rows of which `few` have the level `rare`, whose mean is `effect`, and that of all others zero."""
+    rng, names = np.random.default_rng(seed), [f"l{k:02d}" for k in range(levels)]
+    code = np.r_[np.full(few, rare), rng.choice(np.setdiff1d(np.arange(levels), [rare]), n - few)]
+    x = rng.uniform(-1, 1, n)
+    y = (0.5 * x + effect * (code == rare) + 0.5 * rng.standard_normal(n)).clip(-6, 6)
+    rows = pd.DataFrame({"x": x, "y": y, "g": np.array(names)[code]})
+    return rows, ps.Domain({"x": (-1, 1), "y": (-6, 6), "g": names}, complete=True)
+
+
+def count_sd(budget: Mapping[str, float]) -> float:
+    """Return the standard deviation of the noise of a level's count."""
+    rows, domain = rows_of(20, 1000, 0, N, 4.0, 0)
+    fit = ps.dp_lm("y ~ x + g", rows, domain=domain, mech="suffstats", rng=0, **budget)
+    released = next(one for one in fit.releases if one.name == "moments")
+    return float(np.sqrt(released.law.variance()[released.within.where[1, 1]]))
+
+
+def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range) -> tuple[float, float, float, float]:
+    """Return the share of fits that give the intercept, what is covered, the length, and how sure the coverage is."""
+    covered, lengths = [], []
+    for seed in seeds:
+        rows, domain = rows_of(20, round(size * sd), 0, N, 4.0, seed)
+        fit = ps.dp_lm("y ~ x + g", rows, domain=domain, mech="suffstats", rng=seed, **budget)
+        low, high = fit.conf_int().drop("x").to_numpy().T
+        if np.isfinite(low).all():
+            truth = np.where(fit.params.drop("x").index == "Intercept", 4.0, -4.0)
+            covered.append(((low <= truth) & (truth <= high)).mean())
+            lengths.append((high - low)[0] / (3.92 * 0.5 / round(size * sd) ** 0.5))
+    if len(covered) < 2:
+        return len(covered) / len(seeds), np.nan, np.nan, np.inf
+    error = float(np.std(covered, ddof=1) / len(covered) ** 0.5)
+    return len(covered) / len(seeds), float(np.mean(covered)), float(np.median(lengths)), error
+
+
+def stated(levels: int, few: int, rare: int, budget: Mapping[str, float], seeds: range) -> tuple[float, ...]:
+    """Return the share of coefficients whose noise is stated, what 1.96 of it covers, its error, and the error of x."""
+    rows, domain = rows_of(levels, few, rare, 4000, 2.0, seeds[0])
+    exact = smf.ols("y ~ x + g", rows).fit().params
+    share, covered, off_x = [], [], []
+    for seed in seeds:
+        fit = ps.dp_lm("y ~ x + g", rows, domain=domain, mech="suffstats", inference="none", rng=seed, **budget)
+        off = (fit.params - exact[fit.params.index]).to_numpy()
+        known = np.isfinite(fit.estimate.sizes)
+        share.append(known.mean())
+        covered.append((np.abs(off) <= 1.96 * fit.estimate.sizes)[known].mean())
+        off_x.append(off[fit.params.index.get_loc("x")])
+    error = float(np.std(covered, ddof=1) / len(covered) ** 0.5)
+    return float(np.mean(share)), float(np.mean(covered)), error, float(np.sqrt(np.mean(np.square(off_x))))
+
+
+def main() -> None:
+    """Print two tables; fail on a missed target."""
+    given = arguments(__doc__, replicates=300).parse_args()
+    warnings.simplefilter("ignore")
+    seeds = range(10_000 * given.seed, 10_000 * given.seed + given.replicates)
+    lines, noises, missed = [], [], False
+    for budget in BUDGETS:
+        promise, sd = next(f"{currency} = {number:g}" for currency, number in budget.items()), count_sd(budget)
+        for size in SIZES:
+            shown, covered, length, error = intervals(size, sd, budget, seeds)
+            fine = shown < SHOWN or covered >= COVERED - 3 * error
+            lines.append([promise, size, shown, covered, length, "" if fine else "missed"])
+            missed |= not fine
+        for levels, few, rare in NOISE:
+            share, covered, error, off = stated(levels, few, rare, budget, seeds)
+            fine = covered >= COVERED - 3 * error
+            noises.append([promise, levels, f"{few}, {'another' if rare else 'the first'}", share, covered, off])
+            noises[-1].append("" if fine else "missed")
+            missed |= not fine
+    print(tabulate(lines, ["budget", "reference, sds", "given", "covered", "length", ""], floatfmt=".3g"))
+    print(tabulate(noises, ["budget", "levels", "rows of one", "stated", "covered", "error of x", ""], floatfmt=".3g"))
+    sys.exit(int(missed))
+
+
+if __name__ == "__main__":
+    main()
