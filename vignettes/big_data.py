@@ -6,7 +6,8 @@
 # then a frame of Dask or Spark. The sums are exact whole numbers; the same rows give the same results to the last bit.
 #
 # The wages here are made up, as many as `ROWS` says. Run it with `python vignettes/big_data.py`, after
-# `pip install 'privstats[dask,plot]'`; the plot is written beside it. Noise is seeded so that the results of several sources can be compared: seeded releases are not private.
+# `pip install 'privstats[dask,plot]'`; the plot is written beside it. Noise is seeded so that the results of several
+# sources can be compared: seeded releases are not private.
 
 # %%
 from __future__ import annotations
