@@ -9,16 +9,20 @@ QUICK = $(addprefix tests/,$(addprefix architecture/test_,layers.py losses.py re
 # by peers_*.
 SCRIPTS = $(filter-out %worker gallery,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
 VIGNETTES = $(shell grep -l "^. %% .markdown." vignettes/*.py)
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 
 export PRIVSTATS_DATA ?= $(wildcard ../shared/data)
+unexport PYTHONDONTWRITEBYTECODE # what one process has compiled, the others read
 
-.PHONY: demo test quick check tests test-all test-oldest benchmarks figures docs clean
+.PHONY: demo test quick check compiled tests test-all test-oldest benchmarks figures docs clean
 
 demo: .venv/demo
 	$(BIN)/python vignettes/demo.py
 
-test: check tests
+# On two cores; mypy takes one, and what is imported is compiled meanwhile on the other.
+test: .venv/test
+	$(MAKE) --no-print-directory --jobs 2 check compiled
+	$(MAKE) --no-print-directory tests
 
 # Half a minute: who imports whom, what a reviewer reads, sets, the gate, promises, and that no number has changed.
 quick: .venv/test
@@ -28,6 +32,10 @@ check: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Modules and the asserts of tests are compiled once, not by each of two workers; a test that cannot be imported fails.
+compiled: .venv/test
+	@found=$$($(BIN)/pytest --collect-only -qq) || { echo "$$found"; exit 1; }
 
 tests: .venv/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
