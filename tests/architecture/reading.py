@@ -144,22 +144,28 @@ def first_line(node):
 
 def lines(name, used):
     """Return the number of code lines of definitions and trusted constants, and that of all their lines."""
-    text = (ROOT / name).read_text()
-    tree, known = ast.parse(text), definitions(name)
+    code, filled = all_lines(name)
+    known = definitions(name)
     inside = {k for one in used for k in range(first_line(known[one]), known[one].end_lineno + 1)}
     if tier(ROOT / name) != "untrusted":
         apart = {k for one in known.values() for k in range(first_line(one), one.end_lineno + 1)}
-        inside |= set(range(1, text.count("\n") + 1)) - apart
+        inside |= (code | filled) - apart
+    return len(code & inside), len(filled & inside)
+
+
+@cache
+def all_lines(name):
+    """Return the numbers of the lines of code of a file, and of those with any text."""
+    text = (ROOT / name).read_text()
     words = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             words |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
     code = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in SKIPPED:
             code |= set(range(token.start[0], token.end[0] + 1))
-    filled = {k for k, line in enumerate(text.splitlines(), 1) if line.strip()}
-    return len((code - words) & inside), len(filled & inside)
+    return code - words, {k for k, line in enumerate(text.splitlines(), 1) if line.strip()}
 
 
 @cache
