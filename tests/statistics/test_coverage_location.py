@@ -64,8 +64,8 @@ def test_means_cover_whether_rows_may_be_missing_or_not(setting):
 
 def test_ends_whose_ranks_ignored_the_noise_of_ranks_would_be_caught(monkeypatch):
     monkeypatch.setattr(ends.Ends, "margins", property(lambda self: np.zeros((len(self.levels), 2))))
-    found = cell("normal", 1000, 0.1, "q0.5", "public", 300, seed=23)
-    assert short_of(found.coverage, 0.93, 300)
+    found = cell("normal", 1000, 0.1, "q0.5", "public", 600, seed=23)
+    assert short_of(found.coverage, 0.93, 600)
 
 
 def test_ends_whose_ranks_ignored_sampling_error_would_be_caught(monkeypatch):
