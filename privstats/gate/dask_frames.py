@@ -1,4 +1,4 @@
-"""Frames of Dask: each partition is a part of the rows, read by one task where it lies."""
+"""Dask DataFrames: each partition is a part of the rows, and one task reads it on its worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privstats.errors import PrivacyError
 from privstats.gate.parts import Answer, RowPart, Work
 from privstats.gate.units import places
 
-# how the names of steps begin that neither choose nor compute rows
+# beginnings of the names of plan steps that neither choose nor compute rows
 PLAIN_STEPS: tuple[str, ...] = (
     "ArrowStringConversion",
     "DelayedsExpr",
@@ -29,15 +29,15 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-TRIES, PAUSE = 5, 0.3  # seconds, in which a scheduler notes that a worker is lost
+TRIES, PAUSE = 5, 0.3  # attempts, and seconds between them, until a scheduler notices that a worker is lost
 
 
 @dataclass(eq=False, repr=False)
 class DaskFrame:
-    """A frame of Dask.
+    """A Dask DataFrame.
 
-    The columns that are read are loaded once, and stay on the workers for the fit. Without a client of a scheduler the
-    parts are read here, one after the other.
+    The columns that are read are loaded once, and stay on the workers during the fit. Without a client of a scheduler,
+    this process reads the parts one after the other.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class DaskFrame:
     Attributes
     ----------
     parts : int
-        Partitions of the columns that were last read: of few columns of files, Dask reads several files at once.
+        Number of partitions of the columns that were last read; Dask may read several files as one partition.
     """
 
     frame: Any
@@ -87,14 +87,14 @@ class DaskFrame:
             try:
                 yield from (answer for _, answer in as_completed(asked, with_results=True))
             finally:
-                with suppress(Exception):  # of a scheduler that is gone
+                with suppress(Exception):  # the scheduler may be gone
                     client.cancel(asked)
 
     def _partitions(self, work: Work) -> list[Any]:
-        """Return the partitions, with the columns that are read; where there are units, each of them in one."""
+        """Return the partitions of the columns that are read; with units, all rows of a unit are in one partition."""
         frame, parts = self.frame[list(work.reads)], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # is no name of another column
+            place = "place of " + "".join(work.reads)  # differs from the name of every column
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
@@ -102,12 +102,12 @@ class DaskFrame:
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
-        """Return partitions by the columns that are read, before they are."""
+        """Return the partitions, not loaded yet, by the columns that are read."""
         return {}
 
     @cached_property
     def _loaded(self) -> dict[Any, list[Any]]:
-        """Return the same on the workers."""
+        """Return the loaded partitions on the workers, by the columns that are read."""
         return {}
 
 
@@ -116,7 +116,7 @@ def _placed(frame: pd.DataFrame, unit: str, place: str, parts: int) -> pd.DataFr
 
 
 def client_of_dask() -> Any:
-    """Return the client of a scheduler that is in use here, if there is one."""
+    """Return the client of the scheduler that this process uses; None if there is none."""
     try:
         from distributed import get_client
 
@@ -126,7 +126,7 @@ def client_of_dask() -> Any:
 
 
 def chooses_columns(frame: Any) -> bool:
-    """Return whether a frame of Dask is nothing but some columns of frames and files."""
+    """Return whether a Dask DataFrame only chooses columns of frames and files."""
     steps = list(frame.expr.walk())
     chosen = [step.operand(name) for step in steps for name in ("filters", "_partitions") if name in step._parameters]
     return not any(chosen) and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
@@ -134,12 +134,12 @@ def chooses_columns(frame: Any) -> bool:
 
 @contextmanager
 def silent(client: Any) -> Iterator[None]:
-    """Let no worker write of a task that fails: its cause may depend on the rows."""
+    """Silence the workers' logs and warnings about failing tasks, because the cause may depend on the rows."""
     from distributed.diagnostics.plugin import WorkerPlugin
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:
-            self.silent = lambda record: False  # a function of its own: another fit's is another one
+            self.silent = lambda record: False  # a new function, so that another fit at the same time has its own
             self.ignored = ("ignore", None, Warning, None, 0)
             self.loggers = [
                 logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")
@@ -151,20 +151,20 @@ def silent(client: Any) -> Iterator[None]:
         def teardown(self, worker: Any) -> None:
             for logger in self.loggers:
                 logger.removeFilter(self.silent)
-            with suppress(ValueError):  # of a worker whose filters were put back by others
+            with suppress(ValueError):  # if someone else has restored the filters of this worker
                 warnings.filters.remove(self.ignored)  # type: ignore[attr-defined]
 
-    name = f"privstats-{uuid4()}"  # one of the same name would take the place of another fit's
+    name = f"privstats-{uuid4()}"  # a plugin of the same name would replace that of another fit
     _told(lambda: client.register_plugin(Silence(), name=name))
     try:
         yield
     finally:
-        with suppress(Exception):  # of a scheduler that is gone, or at the second try
+        with suppress(Exception):  # the scheduler may be gone, or this may be the second attempt
             _told(lambda: client.unregister_worker_plugin(name))
 
 
 def _told(tell: Callable[[], Any]) -> None:
-    """Tell all workers something, once more where one of them is lost meanwhile."""
+    """Run a call that reaches all workers; repeat it if a worker is lost meanwhile."""
     for _ in range(TRIES - 1):
         with suppress(OSError):
             tell()

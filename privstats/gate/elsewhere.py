@@ -1,4 +1,4 @@
-"""Rows that lie elsewhere, on the workers of a cluster: questions are shipped to each part, whole numbers come back.
+"""Rows on the workers of a cluster: questions are sent to each part, and whole numbers come back.
 
 A part is read by one task, whole. What a task returns is confidential until a mechanism has added noise: it goes from
 the worker to the process that asked, and nowhere else. The cluster is trusted with it, as it is with the rows.
@@ -29,10 +29,10 @@ from privstats.privacy.promise import Neighbors
 
 
 class Shipped(ABC):
-    """What is shipped to a part of the rows. It fails in silence; it takes no lock: the process that asked has it."""
+    """A task for a part of the rows. It fails silently, and takes no lock, which the process that asks holds."""
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return what is asked of a part."""
+        """Return the answer of a part."""
         try:
             keep_what_is_freed()
             with np.errstate(all="ignore"):
@@ -42,22 +42,22 @@ class Shipped(ABC):
 
     @abstractmethod
     def answer(self, number: int, part: RowPart) -> Answer:
-        """Return what is asked."""
+        """Return the answer; errors are caught by the caller."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PassWork(Shipped):
-    """What is asked in a pass of a fit.
+    """The task of one pass of a fit.
 
     Parameters
     ----------
     first, design : RowMap
-        Which rows of a unit count is decided through the first one; the questions look through the other.
+        The first one decides which rows of a unit count; the questions are asked through the other.
     neighbors : Neighbors
     key : bytes
         Secret: of digests, and of the choice of rows.
     turn : int
-        How many designs came before.
+        Number of earlier designs.
     """
 
     first: RowMap
@@ -87,7 +87,7 @@ class PassWork(Shipped):
 
     @abstractmethod
     def of(self, rows: BlockRows) -> tuple[Any, ...]:
-        """Return what is asked of these rows."""
+        """Return the answer for these rows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +102,7 @@ class PartSums(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Taken(PassWork):
-    """What a function takes of the vectors of each block."""
+    """Results of a function of the vectors of each block."""
 
     question: Question
     take: Callable[[FloatArray], Any]
@@ -113,7 +113,7 @@ class Taken(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitCount(Shipped):
-    """How many units there are, each of which lies in one part."""
+    """The number of units; all rows of a unit are in one part."""
 
     unit: str
 
@@ -127,7 +127,7 @@ class UnitCount(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InCell:
-    """What is taken of the values of one cell."""
+    """The result of a function of the values of one cell."""
 
     k: int
     take: Callable[[FloatArray], Any]
@@ -137,7 +137,7 @@ class InCell:
 
 
 class RowsElsewhere(BlockRows):
-    """The rows of a source of parts, seen through a design; no row of them is read here."""
+    """The rows of a source of parts, seen through a design; this process reads none of them."""
 
     turn = 0
 
@@ -159,21 +159,21 @@ class RowsElsewhere(BlockRows):
         raise PrivacyError("rows that lie elsewhere are not read here")
 
     def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
-        """Ship work to all parts; return what each has found."""
+        """Send a task to all parts; return what each has found."""
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
         answers = source.each(work)
         return gather(self._told(answers, source.parts), source.parts, self.met)
 
     def _told(self, answers: Iterable[Answer], parts: int) -> Iterator[Answer]:
-        """Tell how far a pass is by parts alone: how many rows a part has is not public."""
+        """Report progress by the number of parts, because the number of rows of a part is not public."""
         for k, answer in enumerate(answers, 1):
             self.read(self.met.get("rows", 0) * k // parts)
             yield answer
 
 
 class ValuesElsewhere(RowValues):
-    """The vectors of rows elsewhere, sealed: what is wanted of them is taken where they lie, in each scan anew."""
+    """Sealed vectors of rows on workers; each scan evaluates a function of them there."""
 
     def __init__(self, rows: RowsElsewhere, question: Question) -> None:
         self._elsewhere, self._question, self._dim = rows, question, question.within.dim

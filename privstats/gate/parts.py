@@ -1,4 +1,4 @@
-"""Parts of rows that lie elsewhere, and how their answers are gathered: each part once, the same rows in each pass."""
+"""Parts of rows on other machines, and how their answers are collected: one from each part, on the same rows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Answer:
     rows : int
     digest : bytes
     units : tuple or None
-        Of sums: the whole numbers of each total. Of values: what was taken of each block. None where the task failed;
-        never why, since the cause may depend on the rows.
+        For sums, the whole numbers of each total; for values, what was taken of each block. None if the task failed,
+        without the cause, which may depend on the rows.
     """
 
     part: int
@@ -32,7 +32,7 @@ class Answer:
 
 
 class RowPart:
-    """The rows of one part, where they lie, and what a fit has made of them there, which no copy has.
+    """The rows of one part on their machine, and the blocks that a fit has made of them, which are not copied with it.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class RowPart:
     Attributes
     ----------
     seen : dict
-        The rows as they are seen through the first design, and through the present one, by its turn.
+        The rows through the first design (key 0) and through the present design (its number).
     """
 
     in_memory = False
@@ -56,7 +56,7 @@ class RowPart:
 
     @property
     def size(self) -> int:
-        """Bytes of its frames: as much again may be kept."""
+        """Bytes of the frames; blocks of at most the same size may be kept."""
         return sum(int(frame.memory_usage(index=False).sum()) for frame in self.frames)
 
     def steady(self) -> bool:
@@ -75,14 +75,14 @@ class RowPart:
 
 
 class Work(Protocol):
-    """What is shipped to a part of the rows.
+    """A task that is sent to each part of the rows.
 
     Attributes
     ----------
     reads : tuple of str
         The columns that are read.
     unit : str or None
-        The column that names units, where all rows of a unit have to lie in one part.
+        The column that names units, if all rows of a unit must be in one part.
     """
 
     @property
@@ -95,30 +95,30 @@ class Work(Protocol):
 
 
 class Elsewhere(Protocol):
-    """Where parts of rows lie.
+    """A source whose rows are in parts on other machines.
 
     Attributes
     ----------
     parts : int
-        As the columns that were last read have them.
+        Number of parts of the columns that were last read.
     """
 
     @property
     def parts(self) -> int: ...
 
     def each(self, work: Work) -> Iterator[Answer]:
-        """Return the answers of completed tasks, in any order: of each part one."""
+        """Return the answers of completed tasks in any order, one from each part."""
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return what each part has found, each once, with the rows and units that its first pass has met.
+    """Return what each part has found; check that each part answers once, with the same rows and units in each pass.
 
     Parameters
     ----------
     answers : iterable of Answer
     parts : int
     met : dict
-        What was met so far: "rows" where their number is public, and of each part what it had in the first pass.
+        Counts of earlier passes: "rows" if their number is public, and for each part its rows and digest.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Frames of Spark: each partition is a part of the rows, read by one task where it lies."""
+"""Spark DataFrames: each partition is a part of the rows, and one task reads it on its executor."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from privstats.gate.arrow import frame_of, frames_of, whole_batches
 from privstats.gate.parts import Answer, RowPart, Work
 from privstats.gate.units import places
 
-# steps of a plan that neither choose nor compute rows, what they may do with columns, and the files that are read
+# plan steps that neither choose nor compute rows, and formats of files that are accepted
 KNOWN_STEPS = {"LocalRelation", "LogicalRDD", "LogicalRelation", "Project", "Repartition", "SubqueryAlias", "View"}
 FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}
 ANSWER = "part long, rows long, digest binary, units binary"
 PACKED, PLACE = "rows binary", "place"
-GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # types of columns that are names of folders
+GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # are types of folders' names inferred?
 
 GROUP = "spark.jobGroup.id"
-PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds, in which the other tasks of a pass that has failed end
+PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds to wait for the other tasks of a failed pass, and between two checks
 
 
 @dataclass(eq=False, repr=False)
 class SparkFrame:
-    """A frame of Spark.
+    """A Spark DataFrame.
 
-    The columns that are read are loaded once, and stay with the executors, in memory or on their disks, for the fit.
+    The columns that are read are loaded once; during the fit the executors keep them in memory or on their disks.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class SparkFrame:
     Attributes
     ----------
     parts : int
-        Partitions of the columns that were last read.
+        Number of partitions of the columns that were last read.
     """
 
     frame: Any
@@ -64,7 +64,7 @@ class SparkFrame:
         raise PrivacyError("rows that lie elsewhere are not read here")
 
     def each(self, work: Work) -> Iterator[Answer]:
-        """Return the answers of completed tasks: of each part one."""
+        """Return the answers of the tasks, one from each part."""
         with log_shut(self.frame):
             loaded = self._load(work)
             self.parts = int(loaded._jdf.queryExecution().toRdd().getNumPartitions())
@@ -72,11 +72,13 @@ class SparkFrame:
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
-        """Return the columns that are read, by their numbers; where there are units, each of them in one partition."""
+        """Return the columns that are read, packed; with units, all rows of a unit are in one partition."""
         what = (work.reads, work.unit)
         if what not in self._loaded:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
-            numbered = self.frame.toDF(*(f"c{k}" for k in range(len(self.frame.columns))))  # whatever their names are
+            numbered = self.frame.toDF(
+                *(f"c{k}" for k in range(len(self.frame.columns)))
+            )  # names may repeat, or contain dots
             columns = numbered.select(*(f"c{places_of[name]}" for name in work.reads))
             if work.unit is not None:
                 parts = max(1, int(columns.rdd.getNumPartitions()))
@@ -91,19 +93,19 @@ class SparkFrame:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartTask:
-    """Work, as Spark runs it on the batches of a partition."""
+    """A task as Spark runs it on the batches of a partition."""
 
     work: Work
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Return a batch of one row: the answer."""
+        """Yield the answer as a batch of one row."""
         import pyarrow as pa
 
         number = _number()
         try:
             named = (pa.RecordBatch.from_arrays(rows.columns, names=self.work.reads) for rows in unpacked(batches))
             answer = self.work(number, RowPart(frames_of(named)))
-        except Exception:  # of Arrow: its cause may depend on the rows
+        except Exception:  # errors of Arrow: the cause may depend on the rows
             answer = Answer(number, 0, b"", None)
         row = [answer.part], [answer.rows], [answer.digest], [pickle.dumps(answer.units)]
         types = pa.int64(), pa.int64(), pa.binary(), pa.binary()
@@ -111,7 +113,7 @@ class PartTask:
 
 
 def packed(batches: Iterable[Any]) -> Iterator[Any]:
-    """Return batches as bytes, one cell for some of them: so Spark keeps them, and hands them out as they are."""
+    """Yield batches as single cells of bytes, which Spark stores and returns without converting rows."""
     import pyarrow as pa
 
     for batch in whole_batches(batches):
@@ -122,7 +124,7 @@ def packed(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
-    """Return the batches that were packed."""
+    """Yield the batches in packed cells."""
     import pyarrow as pa
 
     for batch in batches:
@@ -132,7 +134,7 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceTask:
-    """Add to each row in which of several parts its unit comes together.
+    """Add a column: the number of the part in which all rows of a row's unit are collected.
 
     Parameters
     ----------
@@ -145,7 +147,7 @@ class PlaceTask:
     parts: int
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Return the batches with another column."""
+        """Yield the batches with the further column."""
         import pyarrow as pa
 
         try:
@@ -163,14 +165,14 @@ class PlaceTask:
 
 
 def _number() -> int:
-    """Return the number of the partition that is read."""
+    """Return the number of the partition that this task reads."""
     from pyspark import TaskContext
 
     return int(TaskContext.get().partitionId())
 
 
 def _types(frame: Any) -> list[Any]:
-    """Return the types of columns in Arrow; what it does not know has no reading."""
+    """Return the Arrow types of the columns; a type that Arrow lacks becomes null, whose cells are missing."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_type
 
@@ -184,7 +186,7 @@ def _types(frame: Any) -> list[Any]:
 
 
 def takes_columns(frame: Any) -> bool:
-    """Return whether a frame of Spark is nothing but some columns of frames, of Parquet files, or of ORC files."""
+    """Return whether a Spark DataFrame only chooses columns of frames, Parquet files or ORC files."""
     plain = all(
         _name(step) in KNOWN_STEPS and all(map(_is_column, _each(step.expressions()))) for step in steps_of(frame)
     )
@@ -194,7 +196,7 @@ def takes_columns(frame: Any) -> bool:
 
 
 def guesses_types(frame: Any) -> bool:
-    """Return whether columns are names of folders, whose types are guessed from all of them, and so from the rows."""
+    """Return whether Spark infers types of columns from the names of all folders, and so from the rows."""
     guessing = frame.sparkSession.conf.get(GUESSED) != "false"
     folders = [files.partitionSchema() for table, files in _files(frame) if not table.isDefined()]
     return any(
@@ -233,17 +235,19 @@ def _each(sequence: Any) -> list[Any]:
 
 
 def _forget(columns: Any) -> None:
-    with suppress(Exception):  # of a session that has ended
+    with suppress(Exception):  # the session may have ended
         columns.unpersist()
 
 
 @contextmanager
 def log_shut(frame: Any) -> Iterator[None]:
-    """Let the driver of Spark write nothing of a task that fails: its cause may depend on the rows."""
+    """Suppress the log of Spark's driver during a pass, because the cause of a failure may depend on the rows."""
     context, group = frame.sparkSession.sparkContext, f"privstats-{uuid4()}"
     log = context._jvm.org.apache.logging.log4j
     none = log.core.Filter.Result.DENY
-    nothing = log.core.filter.ThresholdFilter.createFilter(log.Level.OFF, none, none)  # another fit's is another one
+    nothing = log.core.filter.ThresholdFilter.createFilter(
+        log.Level.OFF, none, none
+    )  # a new object, so that another fit at the same time has its own
     written = log.LogManager.getContext(False).getConfiguration()
     others = context.getLocalProperty(GROUP)
     written.addFilter(nothing)
@@ -255,19 +259,19 @@ def log_shut(frame: Any) -> Iterator[None]:
         ended = False
         raise
     finally:
-        with suppress(Exception):  # of a session that has ended
+        with suppress(Exception):  # the session may have ended
             context.setLocalProperty(GROUP, others)
             if ended or _have_ended(context, group):
                 written.removeFilter(nothing)
 
 
 def _have_ended(context: Any, group: str) -> bool:
-    """Cancel the tasks of a pass that has failed; wait for them, as each writes the cause of the first one's failure.
+    """Cancel the tasks of a failed pass and wait until they end, because each one logs the cause of the failure.
 
     Returns
     -------
     bool
-        False where some have not ended after `PATIENCE` seconds: what the driver writes stays unwritten then.
+        False if some tasks run on after `PATIENCE` seconds; the log then stays suppressed.
     """
     context.cancelJobGroup(group)
     tracker, until = context.statusTracker(), time.monotonic() + PATIENCE
