@@ -1,18 +1,18 @@
 r"""Sums of row losses, tilted and with a ridge, minimised to a distance that is proved for the numbers returned.
 
 ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is gamma-strongly convex, so that
-``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Nothing here trusts convergence: Newton's steps in float64 are
-believed if a bound of the gradient, its rounding included, shows that they came close enough, and if not the gradient
-is taken in decimal arithmetic of sixty digits, with steps that end by a theorem. Nothing is raised, whatever the rows:
-separated or all alike.
+``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Convergence is never assumed: the result of Newton's method in
+float64 is accepted only if a bound of the gradient, rounding included, proves that it is close enough. Otherwise the
+gradient is computed in decimal arithmetic of sixty digits, with steps that end by the theorem below. No rows raise an
+error, for example if a response is separated or constant.
 
-Rows are looked at in passes, part by part, wherever they lie. A pass adds up whole numbers: so no bit of theta
-depends on how the rows are cut into parts, nor on their order.
+Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
+theta depends on how the rows are divided into parts, or on their order.
 
 The theorem: let ``H <= M`` for all Hessians H, as ``M = sum w k x x' + gamma I`` is, k the largest curvature of a row's
-loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that g gets as small as one
-likes. A step by another matrix is taken where it halves the smallest gradient so far, which can happen finitely often
-before it is small enough.
+loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that g tends to zero. A
+step with another matrix is taken if it halves the smallest gradient so far, which can happen only finitely often
+before the gradient is small enough.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from privstats.numerics.exact import step_of
 from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # rounding of one float64 operation
-ROWS = 8000  # at a time, fewer than 2^13: what is computed of them stays in the cache
-SCORE_BITS = 49  # of entries of scores, in parts of their bound: those of `ROWS` rows add up to at most 2^62
-HESSIAN_BITS = 20  # of entries whose products are added: those of `ROWS` rows add up to at most 2^53
-MOST_STEPS = 200  # of the float64 run alone, halved ones among them
-CLOSE = 0.1  # of the slope along a step, which a step must do away with
+ROWS = 8000  # rows per batch, fewer than 2^13, so that intermediate arrays fit in the cache
+SCORE_BITS = 49  # bits of an entry of a score below its bound: the sum over `ROWS` rows is at most 2^62
+HESSIAN_BITS = 20  # bits of the factors of products in the Hessian: the sum over `ROWS` rows is at most 2^53
+MOST_STEPS = 200  # most steps in float64, halved steps included
+CLOSE = 0.1  # a step must reduce the slope along itself to at most this share
 DIGITS = 60
 
-Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # returns what a function takes of each part of the rows
+Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # returns the results of a function, one for each part
 
 
 class BoundedLosses(Protocol):
@@ -59,10 +59,10 @@ class BoundedLosses(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivatives:
-    """What some rows (w, x, y, o) add to the derivatives of f: a record, which may be sent to where the rows lie.
+    """Contributions of rows (w, x, y, o) to the derivatives of f; the record can be sent to the machine of the rows.
 
-    Scores are rounded to whole numbers of `step`, rows whose products make the Hessian to those of `root`, and bounds
-    of errors up to those of 2^-10 of a bound of a score, and of a Hessian: sums of either kind are exact.
+    Scores are rounded to multiples of `step`, the factors of the Hessian's products to multiples of `root`, and bounds
+    of errors up to multiples of 2^-10 of the bound of a score and of a Hessian entry: all sums are exact.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Derivatives:
     step, root : float
         Powers of two.
     errors : bool
-        Whether bounds of the scores' errors are wanted, too.
+        Whether to return bounds of the scores' errors, too.
     """
 
     loss: Any
@@ -81,7 +81,7 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return the number of rows, bounds of errors (see `Tilted.near`), scores and Hessian, both in integers."""
+        """Return the number of rows, bounds of errors (see `Tilted`), and integer scores and Hessian."""
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
         for columns in (part[start : start + ROWS].T for start in range(0, len(part), ROWS)):
@@ -105,9 +105,9 @@ class Tilted:
     Parameters
     ----------
     scan : callable
-        Passes over the rows (w, x, y, o), each inside `within`.
+        Runs a function on all rows (w, x, y, o), part by part; each row is in `within`.
     within : BoundedLosses
-        Has l, and bounds of rows.
+        The loss l, and the bounds of a row.
     gamma : float
         Positive.
     tilt : ndarray, shape (d,)
@@ -140,15 +140,15 @@ class Tilted:
 
 
 def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
-    """Return nearly the minimiser theta* of f.
+    """Return the minimiser theta* of f up to a proved error.
 
-    ``|theta - theta*|_2 <= tolerance / gamma``, and in any case, where float64 is too coarse for that, at most as much
-    plus the rounding of theta to float64, ``2^-53 |theta|_2``.
+    ``|theta - theta*|_2 <= tolerance / gamma``, or, if float64 is too coarse for that, at most this plus the rounding
+    of theta to float64, ``2^-53 |theta|_2``.
 
     Parameters
     ----------
     f : Tilted
-        Whatever its finite rows.
+        Its rows may be any finite rows.
     tolerance : float
         Positive, in units of the gradient.
 
@@ -171,7 +171,7 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
-    """Return the best of some Newton steps in float64, and whether it is proved to be close enough."""
+    """Return the best point of Newton's method in float64, and whether it is proved to be close enough."""
     theta = step = np.zeros(len(f.tilt))
     best, least, start, errors = theta, math.inf, 0.0, None
     for _ in range(MOST_STEPS):
@@ -181,9 +181,9 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             best, least = theta, size
         if size * (1 + 2.0**-40) + wrong <= tolerance:
             return theta, True
-        if not math.isfinite(size) or size <= wrong / 8:  # nothing but rounding is left
+        if not math.isfinite(size) or size <= wrong / 8:  # the gradient is rounding error only
             break
-        if float(gradient @ step) > CLOSE * start:  # uphill, or much of the slope along the step is left
+        if float(gradient @ step) > CLOSE * start:  # the function rises, or much of the slope along the step remains
             step, start = step / 2, start / 2
             theta = theta - step
         else:
@@ -193,14 +193,14 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 
 
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
-    """Return the minimiser by steps whose gradients are decimal, rounded to float64."""
+    """Return the minimiser, found with gradients in decimal arithmetic and rounded to float64."""
     tilt, within, loss = [Decimal(value) for value in f.tilt.tolist()], f.within, f.within.loss
     d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
     found = f.scan(Derivatives(Steepest(loss), start, 1.0, root, False))
     many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d))), *found, strict=True))
-    # above all Hessians: of a row v = z + e, z whole numbers of root, e at most half of it, is
-    # vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a, here 1 / 16, and |e|^2 <= d root^2 / 4; the rest is for rounding
+    # an upper bound of all Hessians: for a row v = z + e, z a multiple of root and |e| at most half of it,
+    # vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a, here 1 / 16, and |e|^2 <= d root^2 / 4; rounding: the rest
     steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 
@@ -210,7 +210,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
         return [gamma * value + push + score for value, push, score in zip(theta, tilt, sums, strict=True)]
 
     with localcontext() as context:
-        context.prec = DIGITS  # rounding, some n d 10^-60 of the longest row, is far below half the tolerance
+        context.prec = DIGITS  # rounding, about n d 10^-60 of the longest row, is far below half the tolerance
         theta = [Decimal(value) for value in start.tolist()]
         g = gradient(theta)
         least = size = _length(g)
@@ -227,7 +227,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A loss whose curvature is the largest everywhere."""
+    """A loss with no slope, whose curvature is everywhere the largest of another loss."""
 
     loss: RowLoss
 
@@ -238,7 +238,7 @@ class Steepest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecimalScores:
-    """The scores of some rows at theta, each to sixty digits, in whole numbers of 10^-60."""
+    """Scores of rows at theta to sixty digits, as multiples of 10^-60."""
 
     loss: RowLoss
     theta: tuple[Decimal, ...]
