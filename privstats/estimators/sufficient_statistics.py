@@ -200,26 +200,31 @@ class Moments(UnclippedSquares):
         """Return penalised coefficients, without std errors: their bias is unknown."""
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
-        penalty, size = np.zeros(c), self.ridge
-        if isinstance(size, str):
+        penalty, size, lifted = np.zeros((c, c)), self.ridge, np.zeros((c, 0))
+        if size is None or isinstance(size, str):
             if intercept is not None:  # the released number of rows may be zero or negative
                 sd = np.sqrt(cross_product_variance(A, intercept))
-                penalty[intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
-            center = schur_complement(A.value + np.diag(penalty), intercept)
+                penalty[intercept, intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
             sd = float(np.sqrt(max(cross_product_variance(A, j) for j in slopes))) if slopes else 0.0
-            weakest = float(np.linalg.eigvalsh(center).min(initial=np.inf))
-            size = max(0.0, 2 * np.sqrt(max(len(slopes), 1)) * sd - weakest)
-            penalty[slopes] = size
+            values, vectors = np.linalg.eigh(schur_complement(A.value + penalty, intercept))
+            lift = np.maximum(2 * np.sqrt(max(len(slopes), 1)) * sd - values, 0.0)
+            if size is not None:  # as much along all directions as the weakest one needs
+                size = lift = np.full(len(lift), lift.max(initial=0.0))
+            penalty[np.ix_(slopes, slopes)] += vectors * lift @ vectors.T
+            lifted = np.zeros((c, len(slopes)))
+            lifted[slopes] = vectors
+            lifted = lifted[:, lift > 0]
+            size = float(lift.max(initial=0.0))
         else:
-            penalty[:] = float(size or 0.0)
-        inverse = np.linalg.pinv(A.value + np.diag(penalty), hermitian=True)
+            penalty += float(size or 0.0) * np.eye(c)
+        inverse = np.linalg.pinv(A.value + penalty, hermitian=True)
         theta = np.asarray(inverse @ both.value[:c, c], dtype=float)
-        said = (note("ridge", ridge=float(size)) if size else note("no ridge"),)
+        said = () if self.ridge is None else (note("ridge", ridge=float(size)) if size else note("no ridge"),)
         noise = inverse @ _first(both.times(np.r_[-theta, 1.0]), c).covariance() @ inverse
         estimate = PointEstimate(tuple(self.box.design.names), theta, said, self.sizes.diagnostics)
         if self.public.intervals:
             return replace(estimate, remarks=(*said, *self.clamped(both)))
-        hidden = self.unseen(both.first(c))
+        hidden = np.column_stack([self.unseen(both.first(c)), lifted])
         sizes = np.linalg.norm(hidden, axis=1)
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
@@ -422,7 +427,12 @@ class Moments(UnclippedSquares):
         )
         known = {"sigma": sigma, "response_sd": self.response_sd(both)} if self.public.intervals else {}
         estimate = equation.solve(self.box.design.names, (), {**known, **self.sizes.diagnostics})
-        return self.noted(estimate if self.public.intervals else PointEstimate.alone(estimate, hidden), both)
+        if self.public.intervals:
+            return self.noted(estimate, both)
+        levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
+        if np.linalg.matrix_rank(estimate.unidentified) > levels:  # noise hides more than levels
+            return self.penalised(both)
+        return self.noted(PointEstimate.alone(estimate, hidden), both)
 
     def noted(self, estimate: NormalEstimate | PointEstimate, both: NoisyMatrix) -> Estimate:
         """Return the estimate with notes on the response, and on levels that noise hides."""
