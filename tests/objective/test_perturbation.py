@@ -294,6 +294,13 @@ def exact_gradient(rows, theta, loss, ridge, tilt):
         return float(sum(g * g for g in slope).sqrt())
 
 
+def rounding_of(f, rows, theta):
+    """Return the length of the error of the gradient that is computed, and what bounds it."""
+    gradient, wrong, *_ = f.derivatives(theta)
+    less = [Decimal(one) - Decimal(other) for one, other in zip(f.tilt.tolist(), gradient.tolist(), strict=True)]
+    return exact_gradient(rows, theta, f.within.loss, f.gamma, np.array(less)), wrong
+
+
 @pytest.mark.parametrize(
     "loss",
     [Logistic(), SmoothedCheck(0.5, 0.03), SmoothedCheck(0.1, 0.2), ClippedSquares(0.7), ClippedExponential(2.0)],
@@ -333,9 +340,35 @@ def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(los
         rows = np.column_stack([weight, x, y, offset])
         within = losses(3, loss, curvature=3 * float(loss.steepest(y).max()) / loss.max_curvature)
         f = Tilted(in_parts(rows, 130), within, 0.1, rng.normal(size=3))
-        gradient, wrong, *_ = f.derivatives(theta)
-        of_rounding = exact_gradient(rows, theta, loss, f.gamma, f.tilt - gradient)  # of f less the computed gradient
-        assert of_rounding <= wrong <= 1e-11
+        error, wrong = rounding_of(f, rows, theta)
+        assert error <= wrong <= 1e-11
+
+
+CAUSES = [(k, cause) for k in range(4) for cause in ("units", "theta", "offset", "ridge") if k < 2 or cause != "offset"]
+
+
+@pytest.mark.parametrize(("k", "cause"), CAUSES)
+def test_a_twentieth_of_the_bound_of_rounding_would_not_do(k, cause):
+    """Equal rows, whose errors add up, and of each cause as much that the bound of all others is next to nothing."""
+    loss = [SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), Logistic(), ClippedExponential(1.0)][k]
+    rng, most = np.random.default_rng(8), 0.0
+    for _ in range(60):
+        x = rng.normal(size=3)
+        x, y, offset, theta = x / np.linalg.norm(x), rng.uniform(0.01, 0.09), 0.0, np.zeros(3)
+        weight, size = 2.0**-9 if cause == "units" else 1.0, rng.uniform(1e6, 2e6)
+        if cause == "theta":  # across x, so that the predictor is rounding alone
+            theta = np.cross(x, rng.normal(size=3)) * size
+        elif cause == "offset":
+            y, offset = size, size + rng.uniform(-0.1, 0.1)
+            theta = rng.normal(size=3) / 100
+        elif cause == "ridge":
+            theta = rng.normal(size=3) * size
+        rows = np.array([[weight, *x, y, offset]] * 9)[: 0 if cause == "ridge" else 9]
+        tilt = rng.normal(size=3) * (size / 9 if cause == "ridge" else 0.0)
+        within = losses(3, loss, curvature=3 * float(loss.steepest(np.array(y))) / loss.max_curvature)
+        error, wrong = rounding_of(Tilted(in_parts(rows), within, 0.1, tilt), rows, theta)
+        most = max(most, error / wrong)
+    assert 0.05 < most <= 1
 
 
 def in_parts(rows, *cuts, columns=False):
@@ -369,6 +402,19 @@ def test_no_cut_and_no_order_of_the_rows_changes_a_bit_of_the_minimiser(loss, m)
         ways = [in_parts(few), in_parts(few[::-1], 1, 7, columns=True)]
         thetas = [exact(Tilted(scan, within, 1.0, tilt), 1e-6, np.zeros(m)) for scan in ways]
         np.testing.assert_array_equal(*thetas)
+
+
+def test_no_cut_changes_a_bit_of_a_sure_step_in_decimals():
+    """More rows than whole numbers of 53 bits hold, all far from the line: the Hessian there is no help."""
+    n, loss = 9000, ClippedSquares(0.05)
+    within = losses(1, loss, y=(0.0, 4.0))
+    x = np.random.default_rng(0).uniform(0.99, 1, n)
+    rows = within.project(np.column_stack([np.ones(n), x, np.full(n, 4.0), np.zeros(n)]))
+    whole, cut = (Tilted(in_parts(rows, *cuts), within, 1.0, np.zeros(1)) for cuts in ((), range(8500, n)))
+    tolerance = 2 * float(np.linalg.norm(whole.derivatives(np.zeros(1))[0])) * (1 - 1e-6)
+    thetas = [exact(f, tolerance, np.zeros(1)) for f in (whole, cut)]
+    assert 0 < thetas[0] < 1  # one step, and a short one
+    np.testing.assert_array_equal(*thetas)
 
 
 @pytest.mark.parametrize("response", [0.0, 1.0, "separated", "nothing"])

@@ -198,7 +198,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
     found = f.scan(Derivatives(Steepest(loss), start, 1.0, root, False))
-    many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d))), *found, strict=True))
+    many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d), dtype=object)), *found, strict=True))
     # an upper bound of all Hessians: for a row v = z + e, z a multiple of root and |e| at most half of it,
     # vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a, here 1 / 16, and |e|^2 <= d root^2 / 4; rounding: the rest
     steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
