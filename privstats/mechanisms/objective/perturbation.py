@@ -20,7 +20,7 @@ from privstats.privacy.release import Release
 GUARD = 0.01  # share of the budget that the error of the computed minimiser costs
 LEAST_GUARD = 1e-5  # least scale of the guard's noise, in units of theta: it hides the error of the minimiser
 FARTHEST = 2.0**13  # length beyond which coefficients are moved back to it
-ROUNDING = 2.0**-53 * FARTHEST  # rounding error of such coefficients, in float64
+ROUNDING = 2.0**-49 * FARTHEST  # sixteen roundings of such coefficients: their own, the move's, the guard's
 MOST_EXPONENT = 6.0  # the exponent that sets the ridge is cut here: a larger ridge than needed is private too
 
 
@@ -80,9 +80,9 @@ class ObjectivePerturbation(Mechanism):
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the true one; spherical
     noise of sensitivity 2 r at `GUARD` of the budget makes the release private in its own right (the shift is at most
     2 r). Both are moved into the ball of length `FARTHEST`, which brings them no farther apart, so that r holds the
-    rounding of the coefficients to float64; at small eps the noise grows, as ``4 ROUNDING / (GUARD eps)``, so as to
-    hide that, too. The certificate never fails (`minimise`). Neighbouring relation: that of the question. Promises in
-    mu are kept as pure ones.
+    roundings of coefficients there, of the move and of the sum with the noise; at small eps the noise grows, as ``4
+    ROUNDING / (GUARD eps)``, so as to hide those, too. The certificate never fails (`minimise`). Neighbouring relation:
+    that of the question. Promises in mu are kept as pure ones.
 
     Parameters
     ----------
