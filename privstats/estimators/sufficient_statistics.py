@@ -197,34 +197,35 @@ class Moments(UnclippedSquares):
         return here.solved(both) if self.ridge is None else here.penalised(both)
 
     def penalised(self, both: NoisyMatrix) -> Estimate:
-        """Return penalised coefficients, without std errors: their bias is unknown."""
+        """Return penalised coefficients, without std errors: their bias is unknown.
+
+        Without a ridge of the user's, each direction of the slopes is raised to the noise, and only as far.
+        """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
-        penalty, size, lifted = np.zeros((c, c)), self.ridge, np.zeros((c, 0))
-        if size is None or isinstance(size, str):
+        penalty, raised = np.zeros((c, c)), np.zeros((c, 0))
+        if self.ridge is None or isinstance(self.ridge, str):
             if intercept is not None:  # the released number of rows may be zero or negative
                 sd = np.sqrt(cross_product_variance(A, intercept))
                 penalty[intercept, intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
             sd = float(np.sqrt(max(cross_product_variance(A, j) for j in slopes))) if slopes else 0.0
             values, vectors = np.linalg.eigh(schur_complement(A.value + penalty, intercept))
-            lift = np.maximum(2 * np.sqrt(max(len(slopes), 1)) * sd - values, 0.0)
-            if size is not None:  # as much along all directions as the weakest one needs
-                size = lift = np.full(len(lift), lift.max(initial=0.0))
-            penalty[np.ix_(slopes, slopes)] += vectors * lift @ vectors.T
-            lifted = np.zeros((c, len(slopes)))
-            lifted[slopes] = vectors
-            lifted = lifted[:, lift > 0]
-            size = float(lift.max(initial=0.0))
+            lack = np.maximum(2 * np.sqrt(max(len(slopes), 1)) * sd - values, 0.0)
+            size = float(lack.max(initial=0.0))
+            penalty[np.ix_(slopes, slopes)] += vectors * (lack if self.ridge is None else size) @ vectors.T
+            raised = np.zeros((c, np.count_nonzero(lack)))
+            raised[slopes] = vectors[:, lack > 0]
         else:
-            penalty += float(size or 0.0) * np.eye(c)
+            size = float(self.ridge)
+            penalty += size * np.eye(c)
         inverse = np.linalg.pinv(A.value + penalty, hermitian=True)
         theta = np.asarray(inverse @ both.value[:c, c], dtype=float)
-        said = () if self.ridge is None else (note("ridge", ridge=float(size)) if size else note("no ridge"),)
+        said = () if self.ridge is None else (note("ridge", ridge=size) if size else note("no ridge"),)
         noise = inverse @ _first(both.times(np.r_[-theta, 1.0]), c).covariance() @ inverse
         estimate = PointEstimate(tuple(self.box.design.names), theta, said, self.sizes.diagnostics)
         if self.public.intervals:
             return replace(estimate, remarks=(*said, *self.clamped(both)))
-        hidden = np.column_stack([self.unseen(both.first(c)), lifted])
+        hidden = np.column_stack([self.unseen(both.first(c)), raised])
         sizes = np.linalg.norm(hidden, axis=1)
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
