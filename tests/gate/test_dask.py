@@ -21,28 +21,16 @@ from privstats.privacy.promise import Neighbors
 from tests.architecture.leaks import CANARIES, frame, planted, refusal, reveals
 from tests.conftest import thinned
 from tests.every import CALLS
+from tests.gate.clusters import MEANT, bits, data_of
 
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'privstats[dask]'")
 distributed = pytest.importorskip(
     "distributed", reason="Dask's scheduler is not installed: pip install 'privstats[dask]'"
 )
 
-MEANT = {"unit": "who", "rows_per_unit": 2}
-
-
-def data_of():
-    data = planted().sample(frac=1.0, random_state=2, ignore_index=True)
-    data["who"] = np.random.default_rng(3).integers(0, 25, len(data)).astype(float)
-    data.loc[5, "x"], data.loc[8, "who"] = np.nan, np.nan
-    return data
-
 
 def in_parts(data, parts=5):
     return dd.from_pandas(data, npartitions=parts, sort=False)
-
-
-def bits(fit):
-    return [(release.name, release.value.tobytes()) for release in fit.releases]
 
 
 def gathered(call, monkeypatch):

@@ -23,20 +23,9 @@ from privstats.gate.spark_frames import PartTask, PlaceTask, packed, unpacked
 from privstats.gate.units import places
 from tests.architecture.leaks import frame, planted, refusal, reveals
 from tests.every import CALLS
+from tests.gate.clusters import MEANT, bits, data_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-MEANT = {"unit": "who", "rows_per_unit": 2}
-
-
-def data_of():
-    data = planted().sample(frac=1.0, random_state=2, ignore_index=True)
-    data["who"] = np.random.default_rng(3).integers(0, 25, len(data)).astype(float)
-    data.loc[5, "x"], data.loc[8, "who"] = np.nan, np.nan
-    return data
-
-
-def bits(fit):
-    return [(release.name, release.value.tobytes()) for release in fit.releases]
 
 
 def batches_of(data, rows=30):
@@ -230,6 +219,7 @@ import pyarrow as pa
 import privstats as ps
 from tests.architecture.leaks import CANARIES, planted
 from tests.every import CALLS
+from tests.gate.clusters import MEANT, bits, data_of
 
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 data = planted()[["y", "x", "g"]]
@@ -273,6 +263,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession
 import privstats as ps
 from tests.every import CALLS
+from tests.gate.clusters import MEANT, bits, data_of
 
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 rows = spark.read.parquet(sys.argv[1]).repartition(8)

@@ -1,0 +1,20 @@
+"""Rows for tests of clusters, and the bits by which fits are compared."""
+
+import numpy as np
+
+from tests.architecture.leaks import planted
+
+MEANT = {"unit": "who", "rows_per_unit": 2}
+
+
+def data_of():
+    """Return shuffled rows with units, a missing cell and a missing unit."""
+    data = planted().sample(frac=1.0, random_state=2, ignore_index=True)
+    data["who"] = np.random.default_rng(3).integers(0, 25, len(data)).astype(float)
+    data.loc[5, "x"], data.loc[8, "who"] = np.nan, np.nan
+    return data
+
+
+def bits(fit):
+    """Return the releases of a fit, to the last bit."""
+    return [(release.name, release.value.tobytes()) for release in fit.releases]
