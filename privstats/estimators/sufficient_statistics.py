@@ -431,7 +431,8 @@ class Moments(UnclippedSquares):
         if self.public.intervals:
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
-        if np.linalg.matrix_rank(estimate.unidentified) > levels:  # noise hides more than levels
+        squares = estimate.unidentified @ estimate.unidentified.T
+        if np.linalg.matrix_rank(squares) > levels:  # noise hides more than levels
             return self.penalised(both)
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
