@@ -105,9 +105,7 @@ def missed_by(n: int, seed: int, turns: int, most: float | None) -> list[str]:
         for k, part in enumerate(np.array_split(np.arange(n), PARTS)):
             data.iloc[part].to_parquet(f"{folder}/rows/{k}.parquet")
         for name, rows in places(f"{folder}/rows", opened):
-            print(
-                f"{name}, {n:,} rows in {PARTS} parts: seconds of processor time, beside one process that reads the files"
-            )
+            print(f"{name}, {n:,} rows in {PARTS} parts: seconds of processor time, beside one process on the files")
             for turn in range(turns):
                 for verb, call in VERBS.items():
                     whole, (_, alone) = call(data), timed(call, f"{folder}/rows")
