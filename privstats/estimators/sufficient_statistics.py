@@ -194,16 +194,17 @@ class Moments(UnclippedSquares):
         both = moments.mapped(self.to_columns)
         scores = self.sizes.scores if self.folded else rows
         here = replace(self, sizes=replace(self.sizes, rows=rows, scores=scores, released=released))
-        return here.solved(both) if self.ridge is None else here.penalised(both)
+        return here.solved(both) if self.ridge is None else here.penalised(both, here.unseen(both.first(self.box.c)))
 
-    def penalised(self, both: NoisyMatrix) -> Estimate:
+    def penalised(self, both: NoisyMatrix, hidden: FloatArray) -> Estimate:
         """Return penalised coefficients, without std errors: their bias is unknown.
 
-        Without a ridge of the user's, each direction of the slopes is raised to the noise, and only as far.
+        Without a ridge of the user's, each direction of the slopes is raised to the noise, and only as far. Along
+        `hidden` directions, shape (c, l), and where the penalty moves coefficients, the size of the error is unknown.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
-        penalty, raised = np.zeros((c, c)), np.zeros((c, 0))
+        penalty = np.zeros((c, c))
         if self.ridge is None or isinstance(self.ridge, str):
             if intercept is not None:  # the released number of rows may be zero or negative
                 sd = np.sqrt(cross_product_variance(A, intercept))
@@ -213,8 +214,6 @@ class Moments(UnclippedSquares):
             lack = np.maximum(2 * np.sqrt(max(len(slopes), 1)) * sd - values, 0.0)
             size = float(lack.max(initial=0.0))
             penalty[np.ix_(slopes, slopes)] += vectors * (lack if self.ridge is None else size) @ vectors.T
-            raised = np.zeros((c, np.count_nonzero(lack)))
-            raised[slopes] = vectors[:, lack > 0]
         else:
             size = float(self.ridge)
             penalty += size * np.eye(c)
@@ -225,8 +224,9 @@ class Moments(UnclippedSquares):
         estimate = PointEstimate(tuple(self.box.design.names), theta, said, self.sizes.diagnostics)
         if self.public.intervals:
             return replace(estimate, remarks=(*said, *self.clamped(both)))
-        hidden = np.column_stack([self.unseen(both.first(c)), raised])
-        sizes = np.linalg.norm(hidden, axis=1)
+        # the penalty moves theta by -(inverse penalty theta): where that is not zero, noise is not all of the error
+        hidden = np.column_stack([hidden, inverse @ penalty])
+        sizes = np.linalg.norm(np.column_stack([hidden, np.abs(inverse) @ np.abs(penalty)]), axis=1)
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
@@ -433,7 +433,7 @@ class Moments(UnclippedSquares):
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
         if np.linalg.matrix_rank(squares) > levels:  # noise hides more than levels
-            return self.penalised(both)
+            return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
     def noted(self, estimate: NormalEstimate | PointEstimate, both: NoisyMatrix) -> Estimate:

@@ -89,6 +89,9 @@ class PointEstimate(Estimate):
         Directions whose noise is unknown, because their information may be noise.
     hidden_size : ndarray, shape (k,), optional
         Largest size of the entries of `hidden` before cancellation.
+    bound : ndarray, shape (k, b), optional
+        Unidentified directions with the largest values that their bounds allow; `noise` includes them. The size of the
+        noise is unknown in an estimate in which they exceed all other noise.
     """
 
     names: tuple[str, ...]
@@ -99,6 +102,7 @@ class PointEstimate(Estimate):
     given: str = ""
     hidden: FloatArray | None = None
     hidden_size: FloatArray | None = None
+    bound: FloatArray | None = None
     tested: ClassVar[bool] = False
 
     @classmethod
@@ -131,7 +135,8 @@ class PointEstimate(Estimate):
         noise = estimate.noise + sum(root @ root.T for root in roots)
         size = np.linalg.norm(hidden, axis=1)
         known = tuple(remarks), estimate.diagnostics
-        return cls(estimate.names, estimate.theta, *known, noise=noise, hidden=hidden, hidden_size=size)
+        bound = estimate.unidentified
+        return cls(estimate.names, estimate.theta, *known, noise=noise, hidden=hidden, hidden_size=size, bound=bound)
 
     @property
     def sizes(self) -> FloatArray:
@@ -141,7 +146,10 @@ class PointEstimate(Estimate):
         sizes = np.sqrt(np.diag(self.noise))
         if self.hidden is None or self.hidden_size is None:
             return sizes
-        return np.where(np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size, sizes, np.nan)
+        known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
+        if self.bound is not None:  # what noise hides is no noise: it may be a small part of the size only
+            known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
+        return np.where(known, sizes, np.nan)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -171,8 +179,9 @@ class PointEstimate(Estimate):
         noise = None if self.noise is None else matrix @ self.noise @ matrix.T
         hidden = None if self.hidden is None else matrix @ self.hidden
         size = None if self.hidden_size is None else np.abs(matrix) @ self.hidden_size
+        bound = None if self.bound is None else matrix @ self.bound
         theta = through(matrix, self.theta) + shift
-        return replace(self, names=names, theta=theta, noise=noise, hidden=hidden, hidden_size=size)
+        return replace(self, names=names, theta=theta, noise=noise, hidden=hidden, hidden_size=size, bound=bound)
 
 
 def through(matrix: FloatArray, values: FloatArray) -> FloatArray:
