@@ -69,7 +69,7 @@ class InParts:
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """Refuse to give rows out."""
-        raise PrivacyError("rows that lie elsewhere are not read here")
+        raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work) -> Iterator[Answer]:
         """Return the answer of each part."""

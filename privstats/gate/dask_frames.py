@@ -64,7 +64,7 @@ class DaskFrame:
         return head
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        raise PrivacyError("rows that lie elsewhere are not read here")
+        raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work) -> Iterator[Answer]:
         """Return the answers of completed tasks, in any order: of each part one."""

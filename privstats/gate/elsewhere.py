@@ -156,7 +156,7 @@ class RowsElsewhere(BlockRows):
         return ValuesElsewhere(self, question)
 
     def blocks(self) -> Iterator[Any]:
-        raise PrivacyError("rows that lie elsewhere are not read here")
+        raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
         """Send a task to all parts; return what each has found."""
@@ -211,7 +211,7 @@ def check_place(source: Any, gathered: Any) -> None:
         Before the charge.
     """
     if gathered is not None and elsewhere(source):
-        raise OptionError(f"{gathered.need}, and these lie elsewhere; give {gathered.cure}")
+        raise OptionError(f"{gathered.need}, but the rows are on a cluster; give {gathered.cure}")
 
 
 def number_of_units(source: Any, unit: str) -> int:

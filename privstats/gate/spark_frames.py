@@ -61,7 +61,7 @@ class SparkFrame:
         return frame_of(self.frame.columns, [pa.array([], kind) for kind in _types(self.frame)])
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        raise PrivacyError("rows that lie elsewhere are not read here")
+        raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work) -> Iterator[Answer]:
         """Return the answers of the tasks, one from each part."""
