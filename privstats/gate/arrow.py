@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.formula.block import CHUNK
 
-BATCH_ROWS = 8 * CHUNK  # rows of a batch: a whole number of blocks
+BATCH_ROWS = 8 * CHUNK  # rows of a batch; a multiple of the rows of a block
 FEW_ROWS = 4 * CHUNK  # batches with fewer rows are joined to the next ones
 DIGITS_A_BIT = 0.30103  # log10 of 2
 
@@ -42,9 +42,9 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     if _is_text(kind):
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
     if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
-        # via text, which Arrow writes up to this scale only: its cast of decimals to floats does not round to nearest
+        # cast via text: Arrow's cast of decimals to floats does not round to nearest; larger scales cannot be written
         array = array.cast(pa.string()).cast(pa.float64())
-    elif is_a.is_boolean(kind) and array.null_count:  # otherwise to_numpy returns objects
+    elif is_a.is_boolean(kind) and array.null_count:  # with nulls, to_numpy would return objects
         array = array.cast(pa.uint8())
     elif is_a.is_date(kind):
         array = array.cast(pa.timestamp("s" if is_a.is_date32(kind) else "ms"))
@@ -70,7 +70,7 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def _texts(coded: Any) -> pd.Categorical:
-    """Return a dictionary array of texts as categories and codes."""
+    """Return a dictionary-encoded Arrow array of texts as a pandas Categorical."""
     import pyarrow as pa
 
     values = coded.dictionary.cast(pa.large_binary())
@@ -104,13 +104,13 @@ def _plain(array: Any) -> Any:
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     if not pa.types.is_dictionary(array.type):
         return array.cast(wide.get(array.type, array.type))
-    if _is_text(array.type.value_type):  # as bytes and back without a check: invalid UTF-8 must not raise
+    if _is_text(array.type.value_type):  # cast to bytes and back to skip the check of UTF-8, which can raise
         return array.dictionary.cast(pa.large_binary()).take(array.indices).view(pa.large_string())
     return _plain(array.dictionary).take(array.indices)
 
 
 def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
-    """Return arrays as a frame with these column names, which may repeat."""
+    """Return Arrow arrays as a DataFrame with the given column names, which may repeat."""
     n = len(arrays[0]) if arrays else 0
     frame = pd.DataFrame(dict(enumerate(map(column, arrays))), index=range(n), copy=False)
     frame.columns = pd.Index(list(names), dtype=object)
@@ -126,7 +126,7 @@ def is_stream(data: Any) -> bool:
 
 
 def streamed(made: Iterable[Any]) -> Iterator[Any]:
-    """Return the result of a reader function with Arrow streams converted to frames, and other items unchanged."""
+    """Yield the items that a reader function returned: Arrow streams as DataFrames, other items unchanged."""
     for one in [made] if is_stream(made) else made:
         if is_stream(one):
             from pyarrow import RecordBatchReader
@@ -137,13 +137,13 @@ def streamed(made: Iterable[Any]) -> Iterator[Any]:
 
 
 def frames_of(batches: Iterable[Any]) -> Iterator[pd.DataFrame]:
-    """Return record batches as frames; small batches are joined, large ones are split."""
+    """Yield Arrow record batches as DataFrames; small batches are joined, large ones are split."""
     for batch in whole_batches(batches):
         yield frame_of(batch.schema.names, batch.columns)
 
 
 def whole_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Regroup record batches of one schema into batches of about `BATCH_ROWS` rows."""
+    """Regroup Arrow record batches of one schema into batches of about `BATCH_ROWS` rows."""
     waiting: list[Any] = []
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):

@@ -19,7 +19,7 @@ from privstats.errors import PrivacyError
 from privstats.gate.parts import Answer, RowPart, Work
 from privstats.gate.units import places
 
-# beginnings of the names of plan steps that neither choose nor compute rows
+# steps of a Dask plan that neither select nor compute rows, by the beginnings of their names
 PLAIN_STEPS: tuple[str, ...] = (
     "ArrowStringConversion",
     "DelayedsExpr",
@@ -29,15 +29,15 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-TRIES, PAUSE = 5, 0.3  # attempts, and seconds between them, until a scheduler notices that a worker is lost
+TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them, in which a lost worker is noticed
 
 
 @dataclass(eq=False, repr=False)
 class DaskFrame:
-    """A Dask DataFrame.
+    """A Dask DataFrame as a source of rows.
 
-    The columns that are read are loaded once, and stay on the workers during the fit. Without a client of a scheduler,
-    this process reads the parts one after the other.
+    The requested columns are loaded once, and stay on the workers during the fit. Without a scheduler of tasks, this
+    process reads the partitions one after the other.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class DaskFrame:
     Attributes
     ----------
     parts : int
-        Number of partitions of the columns that were last read; Dask may read several files as one partition.
+        Number of partitions of the last requested columns; Dask may read several files as one partition.
     """
 
     frame: Any
@@ -67,7 +67,7 @@ class DaskFrame:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work) -> Iterator[Answer]:
-        """Return the answers of completed tasks, in any order: of each part one."""
+        """Run a task on each partition of the rows; return the answers, one for each partition, in any order."""
         client, what = client_of_dask(), (work.reads, work.unit)
         if what not in self._planned:
             self._planned[what] = self._partitions(work)
@@ -91,7 +91,7 @@ class DaskFrame:
                     client.cancel(asked)
 
     def _partitions(self, work: Work) -> list[Any]:
-        """Return the partitions of the columns that are read; with units, all rows of a unit are in one partition."""
+        """Return the partitions of the requested columns; if there are units, all rows of one are in one partition."""
         frame, parts = self.frame[list(work.reads)], int(self.frame.npartitions)
         if work.unit is not None:
             place = "place of " + "".join(work.reads)  # differs from the name of every column
@@ -102,12 +102,12 @@ class DaskFrame:
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
-        """Return the partitions, not loaded yet, by the columns that are read."""
+        """Partitions before they are loaded, by the requested columns and the column of units."""
         return {}
 
     @cached_property
     def _loaded(self) -> dict[Any, list[Any]]:
-        """Return the loaded partitions on the workers, by the columns that are read."""
+        """Partitions loaded on the workers, by the requested columns and the column of units."""
         return {}
 
 
@@ -126,7 +126,7 @@ def client_of_dask() -> Any:
 
 
 def chooses_columns(frame: Any) -> bool:
-    """Return whether a Dask DataFrame only chooses columns of frames and files."""
+    """Return whether the plan of a Dask DataFrame only selects columns of DataFrames and files, and no rows."""
     steps = list(frame.expr.walk())
     chosen = [step.operand(name) for step in steps for name in ("filters", "_partitions") if name in step._parameters]
     return not any(chosen) and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
@@ -139,7 +139,7 @@ def silent(client: Any) -> Iterator[None]:
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:
-            self.silent = lambda record: False  # a new function, so that another fit at the same time has its own
+            self.silent = lambda record: False  # a new function for each fit: other fits may run on this worker
             self.ignored = ("ignore", None, Warning, None, 0)
             self.loggers = [
                 logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")
@@ -151,7 +151,7 @@ def silent(client: Any) -> Iterator[None]:
         def teardown(self, worker: Any) -> None:
             for logger in self.loggers:
                 logger.removeFilter(self.silent)
-            with suppress(ValueError):  # if someone else has restored the filters of this worker
+            with suppress(ValueError):  # other code may have restored the worker's filters
                 warnings.filters.remove(self.ignored)  # type: ignore[attr-defined]
 
     name = f"privstats-{uuid4()}"  # a plugin of the same name would replace that of another fit
@@ -159,7 +159,7 @@ def silent(client: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # the scheduler may be gone, or this may be the second attempt
+        with suppress(Exception):  # the scheduler may be gone, or an earlier attempt has removed it
             _told(lambda: client.unregister_worker_plugin(name))
 
 

@@ -1,7 +1,7 @@
-"""Rows on the workers of a cluster: questions are sent to each part, and whole numbers come back.
+"""Rows on the workers of a cluster: a task is sent to each part of the rows, and its result is returned.
 
-A part is read by one task, whole. What a task returns is confidential until a mechanism has added noise: it goes from
-the worker to the process that asked, and nowhere else. The cluster is trusted with it, as it is with the rows.
+One task reads a whole part. Its result is confidential until a mechanism has added noise: it is sent from the worker to
+the process that runs the fit, and nowhere else. The cluster is trusted with the results, as it is with the rows.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from privstats.privacy.promise import Neighbors
 
 
 class Shipped(ABC):
-    """A task for a part of the rows. It fails silently, and takes no lock, which the process that asks holds."""
+    """A task for one part of the rows; it hides its errors, and does not take the lock that the gate holds."""
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return the answer of a part."""
+        """Return the task's answer for a part of the rows; `units` of the answer is None if the task fails."""
         try:
             keep_what_is_freed()
             with np.errstate(all="ignore"):
@@ -42,22 +42,22 @@ class Shipped(ABC):
 
     @abstractmethod
     def answer(self, number: int, part: RowPart) -> Answer:
-        """Return the answer; errors are caught by the caller."""
+        """Return the task's answer for a part of the rows; the caller catches errors."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PassWork(Shipped):
-    """The task of one pass of a fit.
+    """A task for one pass of a fit over the rows of a part.
 
     Parameters
     ----------
     first, design : RowMap
-        The first one decides which rows of a unit count; the questions are asked through the other.
+        First design of the fit, which decides the rows of a unit that count, and present design of the questions.
     neighbors : Neighbors
     key : bytes
-        Secret: of digests, and of the choice of rows.
+        Secret key of the digests of units, and of the choice of rows.
     turn : int
-        Number of earlier designs.
+        Number of designs of the fit before the present one.
     """
 
     first: RowMap
@@ -68,12 +68,12 @@ class PassWork(Shipped):
 
     @property
     def unit(self) -> str | None:
-        """The column that names units."""
+        """Name of the column that identifies the unit of a row; None if there are no units."""
         return self.neighbors.unit
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns that are read."""
+        """Names of the columns that the task needs."""
         return tuple(dict.fromkeys((*self.first.reads, *([] if self.unit is None else [self.unit]))))
 
     def answer(self, number: int, part: RowPart) -> Answer:
@@ -87,12 +87,12 @@ class PassWork(Shipped):
 
     @abstractmethod
     def of(self, rows: BlockRows) -> tuple[Any, ...]:
-        """Return the answer for these rows."""
+        """Return the task's results for the rows of a part."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartSums(PassWork):
-    """Exact sums, as whole numbers."""
+    """A task: exact sums of the contributions of a part's rows, as whole numbers of steps."""
 
     questions: tuple[Sum, ...]
 
@@ -102,7 +102,7 @@ class PartSums(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Taken(PassWork):
-    """Results of a function of the vectors of each block."""
+    """A task: the results of a function `take` of the rows' vectors, for one block of rows at a time."""
 
     question: Question
     take: Callable[[FloatArray], Any]
@@ -113,7 +113,7 @@ class Taken(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitCount(Shipped):
-    """The number of units; all rows of a unit are in one part."""
+    """A task: the number of units in a part of the rows; all rows of a unit are in one part."""
 
     unit: str
 
@@ -127,7 +127,7 @@ class UnitCount(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InCell:
-    """The result of a function of the values of one cell."""
+    """The function `take` applied to the values of cell k; the first column of `part` is the number of the cell."""
 
     k: int
     take: Callable[[FloatArray], Any]
@@ -137,7 +137,7 @@ class InCell:
 
 
 class RowsElsewhere(BlockRows):
-    """The rows of a source of parts, seen through a design; this process reads none of them."""
+    """Rows in several parts on a cluster, which a design maps to blocks; this process reads none of them."""
 
     turn = 0
 
@@ -159,7 +159,7 @@ class RowsElsewhere(BlockRows):
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
-        """Send a task to all parts; return what each has found."""
+        """Send a task to all parts of the rows; return its results by the number of the part."""
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
         answers = source.each(work)
@@ -173,7 +173,7 @@ class RowsElsewhere(BlockRows):
 
 
 class ValuesElsewhere(RowValues):
-    """Sealed vectors of rows on workers; each scan evaluates a function of them there."""
+    """Vectors of rows on workers, for mechanisms only; each scan evaluates a function of the vectors on the workers."""
 
     def __init__(self, rows: RowsElsewhere, question: Question) -> None:
         self._elsewhere, self._question, self._dim = rows, question, question.within.dim
@@ -187,7 +187,7 @@ class ValuesElsewhere(RowValues):
 
 
 class CellElsewhere(ValuesElsewhere):
-    """The same of one cell."""
+    """The vectors in one cell, of rows on workers; each scan evaluates a function of the vectors on the workers."""
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
         super().__init__(rows, question)
@@ -198,24 +198,24 @@ class CellElsewhere(ValuesElsewhere):
 
 
 def open_rows(source: Any, *seen: Any) -> BlockRows:
-    """Return the rows of a source as a fit sees them."""
+    """Return the rows of a source, in this process or on a cluster; `seen` are the other arguments of `BlockRows`."""
     return (RowsElsewhere if elsewhere(source) else BlockRows)(source, *seen)
 
 
 def check_place(source: Any, gathered: Any) -> None:
-    """Refuse a method that needs all rows in one place, `gathered` by its plan, where they lie elsewhere.
+    """Raise an error if a method needs all rows in one process (`gathered`) but the rows are on a cluster.
 
     Raises
     ------
     OptionError
-        Before the charge.
+        It is raised before the ledger is charged.
     """
     if gathered is not None and elsewhere(source):
         raise OptionError(f"{gathered.need}, but the rows are on a cluster; give {gathered.cure}")
 
 
 def number_of_units(source: Any, unit: str) -> int:
-    """Return how many units the rows of a source belong to: public, as neighbours have the same number of units."""
+    """Return the number of units of a source of rows; it is public, since neighbours have the same number of units."""
     return readable(lambda: _units_of(source, unit))
 
 
@@ -228,7 +228,7 @@ def _units_of(source: Any, unit: str) -> int:
 
 
 def count_units(unit: str, frames: Iterable[pd.DataFrame]) -> int:
-    """Return how many units the rows of some frames belong to."""
+    """Return the number of units in some frames of rows."""
     units = Units(unit, 1, b"")
     for frame in frames:
         units.of(frame[unit])
@@ -236,5 +236,5 @@ def count_units(unit: str, frames: Iterable[pd.DataFrame]) -> int:
 
 
 def elsewhere(source: Any) -> bool:
-    """Return whether the rows of a source lie elsewhere."""
+    """Return whether the rows of a source are in parts on a cluster."""
     return has(getattr(source, "source", None), "each")

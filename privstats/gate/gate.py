@@ -1,6 +1,6 @@
-"""The gate: it computes what was planned and charged, lets the mechanism add noise, and keeps no exact number.
+"""The gate: it answers planned and charged questions about rows, has a mechanism add noise, and keeps no exact number.
 
-Estimators see only releases and laws of noise.
+Estimators receive only releases, which contain noise, and the laws of the noise.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A question that may be asked, and the budget that it may spend.
+    """A question about the rows that a fit may ask, with the mechanism that answers it and the budget for it.
 
     Parameters
     ----------
@@ -56,13 +56,13 @@ class Planned:
     mechanism : AnyMechanism
         Mechanism that answers the question.
     branch : str or None
-        Branch in which it may be asked; None if it may be asked before a branch is chosen.
+        Branch (alternative algorithm) in which it may be asked; None if it may be asked before a branch is chosen.
     promise : Promise
-        Budget that it may spend.
+        Privacy budget that the question may spend.
     within_share_of : tuple of str
         For an optional question: labels of the questions whose shares contain its own, at most one in each branch.
     fractions : tuple of float
-        Part of the promise of each of these questions that the optional one spends.
+        Fraction of the budget of each of these questions that the optional question spends.
     """
 
     label: str
@@ -79,12 +79,12 @@ class Planned:
             raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
 
     def part_of(self, label: str) -> float:
-        """Return the part of a question's promise that this one spends; 0 if its share lies in no part of it."""
+        """Return the fraction of the budget of the question `label` that this question spends, 0 if none."""
         return dict(zip(self.within_share_of, self.fractions, strict=True)).get(label, 0.0)
 
 
 class Conversation(ABC):
-    """Interface of a conversation about rows: ask questions, get laws of noise beforehand, choose a branch once.
+    """Interface by which an estimator asks questions about rows, gets laws of noise, and chooses a branch once.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ class Conversation(ABC):
     Attributes
     ----------
     turns : list of int
-        Number of calls that asked one question, or several together, for each design.
+        For each design, the number of calls that asked one question, or several together.
     chosen : str or None
-        The chosen branch; None if there is no choice.
+        The chosen branch (alternative algorithm); None if none was chosen.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
@@ -114,7 +114,7 @@ class Conversation(ABC):
         self.turns = [0]
 
     def __call__(self, question: Question, *, by: Any) -> Release:
-        """Ask a question of a mechanism; return its release."""
+        """Ask a question, to be answered by the mechanism `by`; return the release."""
         return self.together([(question, by)])[0]
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
@@ -155,7 +155,7 @@ class Conversation(ABC):
         Returns
         -------
         Law or None
-            None if it depends on the rows.
+            None if the law depends on the rows.
         """
         return by.law(self._promise(question, by), question.within, self._relation(question))
 
@@ -165,15 +165,15 @@ class Conversation(ABC):
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Return the branch with the smallest length, once per fit; a branch of infinite or NaN length is not taken.
+        """Choose the branch with the shortest expected intervals, once per fit; infinite and NaN lengths are not taken.
 
         Parameters
         ----------
         name : str
             Name of the choice.
         lengths : mapping
-            Length of each branch, computed from public facts and releases. If none is finite, the first branch is
-            taken.
+            Expected length of the intervals of each branch, computed from public facts and releases. If none is finite,
+            the first branch is taken.
         """
 
     @abstractmethod
@@ -202,7 +202,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return this budget and mark the question as asked; refuse a question that may not be asked."""
+        """Return the budget of a planned question and mark it as asked; refuse a question that may not be asked."""
 
     @abstractmethod
     def _guarded(self, work: Callable[[], T]) -> T:
@@ -228,7 +228,7 @@ class Conversation(ABC):
 
     def _relation(self, question: Question) -> Relation:
         """Return how neighbouring data sets differ in the contributions to a question."""
-        if type(question) not in (Sum, Values):  # a subclass could be summed otherwise than its sensitivity assumes
+        if type(question) not in (Sum, Values):  # the sum of a subclass might not have the sensitivity of its set
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
@@ -273,14 +273,14 @@ class Gate(Conversation):
         Called at each turn with the number of turns and the branch, which are public; returns whether another turn
         may follow with this design.
     lengths : mapping
-        The lengths by which the branch was chosen.
+        Expected lengths of intervals, by which the branch was chosen.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches whose shares contain the spending so far; all branches if empty
+        self._open: set[str] = set()  # branches whose budget allows the spending so far; all branches if empty
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 
@@ -336,7 +336,7 @@ class Gate(Conversation):
 
 
 def shortest(lengths: Mapping[str, float]) -> str:
-    """Return the name with the smallest number; NaN counts as infinite, and of equal numbers the first is taken."""
+    """Return the name with the smallest length; NaN counts as infinite, and of equal lengths the first is taken."""
     return min(lengths, key=lambda name: float(np.nan_to_num(lengths[name], nan=np.inf, posinf=np.inf, neginf=-np.inf)))
 
 

@@ -13,8 +13,8 @@ from weakref import WeakSet
 
 from privstats.gate.files import File
 
-INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default limits in bytes: for rows in memory, and for other rows
-BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the limit
+INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default limits of memory in bytes, for rows in memory and for others
+BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the limit: of row blocks, of vectors, of vectors by cell
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Kept(Generic[T]):
     size : callable
         Returns the bytes of an item.
     limit : float
-        Bytes of items in memory.
+        Largest number of bytes of the items in memory.
     memory : Memory, optional
         Owner of the temporary files; without it nothing is written.
     """

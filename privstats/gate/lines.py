@@ -20,7 +20,7 @@ import pandas as pd
 
 from privstats.errors import OptionError, SourceChangedError
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}  # by extension, after which ".gz" may stand
+SEPARATORS = {".csv": ",", ".tsv": "\t"}  # between cells, by file extension, which ".gz" may follow
 LONGEST = 1 << 20  # largest number of bytes of a line, and of one read
 BROKEN = b"\0"  # stands for a malformed line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -58,7 +58,7 @@ class TextLines:
         return sum(map(len, self._lines()))
 
     def head(self) -> pd.DataFrame:
-        """Return the columns, typed as numbers, so that the formula alone decides how they must be declared."""
+        """Return a frame without rows; all columns are floats, so that the formula alone decides their declarations."""
         return _frame(self.names, [[] for _ in self.names]).astype(float)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
@@ -124,12 +124,12 @@ def file_at(path: str) -> IO[bytes]:
 
 
 def pin_of(path: str) -> tuple[int, ...]:
-    """Return size, time of change, inode and device of a file: a file that changes changes one of them.
+    """Return the size, time of change, inode and device of a file; any change of the file changes one of the four.
 
     Raises
     ------
     OSError
-        If the path is not a regular file, which alone can be read again.
+        If the path is not a regular file; only a regular file can be read again.
     """
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
@@ -154,7 +154,7 @@ def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[str]]:
-    """Return the cells of lines, column by column; a line that does not have `many` cells gets empty ones.
+    """Return the cells of lines, column by column; a line without exactly `many` cells gets empty cells.
 
     Lines of plain characters are all split at once at their separators; others one by one, by `cells_of`.
     """

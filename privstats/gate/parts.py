@@ -1,4 +1,4 @@
-"""Parts of rows on other machines, and how their answers are collected: one from each part, on the same rows."""
+"""Parts of the rows on other machines, and the collection of the answers of tasks, one from each part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.errors import PrivacyError, SourceChangedError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """What a task found in its part.
+    """The answer of a task about one part of the rows.
 
     Parameters
     ----------
@@ -21,8 +21,8 @@ class Answer:
     rows : int
     digest : bytes
     units : tuple or None
-        For sums, the whole numbers of each total; for values, what was taken of each block. None if the task failed,
-        without the cause, which may depend on the rows.
+        For sums, the entries of each total in whole steps; for vectors, the result for each block of rows. None if the
+        task failed; the cause is left out, because it may depend on the rows.
     """
 
     part: int
@@ -32,7 +32,7 @@ class Answer:
 
 
 class RowPart:
-    """The rows of one part on their machine, and the blocks that a fit has made of them, which are not copied with it.
+    """One part of the rows on its machine, with the blocks that a fit has made of them; a copy of it has no blocks.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class RowPart:
     Attributes
     ----------
     seen : dict
-        The rows through the first design (key 0) and through the present design (its number).
+        The `BlockRows` of this part through the first design (key 0) and the present design (key: its number).
     """
 
     in_memory = False
@@ -60,11 +60,11 @@ class RowPart:
         return sum(int(frame.memory_usage(index=False).sum()) for frame in self.frames)
 
     def steady(self) -> bool:
-        """Return that the rows are the same in each pass."""
+        """Return True: the rows are the same in each pass."""
         return True
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Return the frames."""
+        """Yield the frames with all their columns."""
         yield from self.frames
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -91,7 +91,7 @@ class Work(Protocol):
     def unit(self) -> str | None: ...
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return what is asked of a part."""
+        """Return the task's answer for a part of the rows."""
 
 
 class Elsewhere(Protocol):
@@ -111,14 +111,14 @@ class Elsewhere(Protocol):
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return what each part has found; check that each part answers once, with the same rows and units in each pass.
+    """Return the results of each part; check that each part answers once, with the same rows and units in each pass.
 
     Parameters
     ----------
     answers : iterable of Answer
     parts : int
     met : dict
-        Counts of earlier passes: "rows" if their number is public, and for each part its rows and digest.
+        Facts of earlier passes: "rows", a public number of rows, and for each part its number of rows and digest.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class Question:
     keep : callable, optional
         Mask of the rows of a block that count, shape (n,): a function of the row and of earlier releases.
     item : str
-        Distinguishes questions with the same name, which share its budget: a factor, or the order of a quantile.
+        Distinguishes questions with the same name, which share its budget: a factor, or the tau of a quantile.
     within_share_of : tuple of str
         Label of another question, or of one in each of several branches. This question is then optional: its share
         is a part of the other question's, which keeps that part if this one was not asked before it.
@@ -68,7 +68,7 @@ class Question:
         return False
 
     def inside(self, radius: float) -> Self:
-        """Return the question with another radius of its set."""
+        """Return the same question with another radius of the set that bounds a row's contribution."""
         return replace(self, within=replace(self.within, radius=positive_radius(radius)))  # type: ignore[call-arg]
 
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -107,37 +107,37 @@ class Sum(Question):
 
 @dataclass(frozen=True, eq=False)
 class Values(Question):
-    """The vectors themselves, which only a mechanism may read (`privstats.gate.rows.RowValues`)."""
+    """A question for the rows' vectors themselves, which only a mechanism reads (`privstats.gate.rows.RowValues`)."""
 
 
 class AnyMechanism(Protocol):
     """Interface of a mechanism; mechanisms with the same options compare equal."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Any:
-        """Return the law of the noise; None if it depends on the rows."""
+        """Return the law of the mechanism's noise; None if the law depends on the rows."""
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return the release; `exact` is a `Total`, or `RowValues`."""
+        """Return the release: the exact answer, a `Total` or `RowValues`, with noise."""
 
 
 class Laws(Protocol):
     """Interface that gives the noise laws of questions which have not been asked."""
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise of a planned question in any branch, at no cost; None if it has none."""
+        """Return the law of the noise of a planned question, at no cost; None if the law depends on the rows."""
 
 
 class Ask(Laws, Protocol):
     """Interface by which an estimator asks questions; it returns only releases and laws of noise."""
 
     def __call__(self, question: Question, *, by: Any) -> Release:
-        """Ask a question of a mechanism; return its release."""
+        """Ask a question, to be answered by the mechanism `by`; return the release."""
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
         """Ask several questions in one pass over the rows; `pairs` are (question, mechanism)."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Return the branch with the smallest length, once per fit; infinite and NaN lengths are not taken."""
+        """Choose the branch with the shortest expected intervals, once per fit; the length must be finite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
         """Return `wanted`: whether to ask the optional question with this label; a rehearsal tries both answers."""

@@ -23,7 +23,7 @@ from privstats.gate.tables import Columnar
 READ_ROWS = 4 * CHUNK  # small frames are joined up to this number of rows
 
 
-Asked = Callable[[Callable[[], Any]], Any]  # how a reader is called: `plainly`, or `readable`, which hides its errors
+Asked = Callable[[Callable[[], Any]], Any]  # calls a reader of data: `plainly`, or with its errors hidden, `readable`
 
 
 def plainly(work: Callable[[], Any]) -> Any:
@@ -41,9 +41,9 @@ class Batches:
     Parameters
     ----------
     make : callable
-        Without arguments; returns an iterable of DataFrames with the same columns, or of Arrow tables or batches, or an
-        Arrow stream. It is called once per pass and must return the same rows in the same order each time. Its result
-        is closed, if it can be closed, when a pass ends or is abandoned.
+        Function without arguments that returns an iterable of DataFrames with the same columns, or of Arrow tables or
+        batches, or an Arrow stream. It is called once per pass and must return the same rows in the same order each
+        time. Its result is closed, if it can be closed, when a pass ends or is abandoned.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _one(frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 class Own(Batches):
-    """The rows of an object with `n`, `in_memory` and `batches()`, whose `n` is the number of rows."""
+    """The rows of a user's object that has `n` (the number of rows), `in_memory` and `batches()`."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(source.batches)

@@ -25,11 +25,11 @@ from privstats.privacy.promise import Neighbors, Promise
 from privstats.sets.base import Set
 
 ROWS = 64
-CUTS = (0, 1, 5, 14, ROWS)  # limits of smaller blocks in which the audit reads the same rows again
-GROUPS = 2  # groups of synthetic units: the total must be the sum over groups
+CUTS = (0, 1, 5, 14, ROWS)  # row numbers at which the audit cuts the rows into smaller blocks
+GROUPS = 2  # number of groups of synthetic units: a total must be the sum of the groups' totals
 UNITS, MOST_ROWS = 29, 2  # synthetic units; each has up to 3 scattered rows, of which 2 count
 USUAL = 10_000  # assumed number of rows if it is private
-AT_ONCE = 1 << 18  # numbers of contributions that are summed together
+AT_ONCE = 1 << 18  # entries of contributions that are summed at a time
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class DrawnRows(RowMap, Protocol):
     """A design that can draw synthetic rows from its domain."""
 
     def draw(self, n: int, rng: Any) -> pd.DataFrame:
-        """Return synthetic rows."""
+        """Return n synthetic rows."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Rehearsal(Conversation):
         Whether optional questions are asked.
     few : bool
         Whether totals are those of the few synthetic rows; otherwise they are scaled to the assumed number of rows.
-        The two find questions that are asked only if noise is large, and only if it is small.
+        One case finds questions that are asked only if noise is large, the other those asked only if it is small.
     assumed : int, optional
         Assumed number of rows, or units.
     audit : Audit, optional
@@ -167,7 +167,7 @@ class Rehearsal(Conversation):
 
 
 def _synthetic_units(rows: int) -> NDArray[np.float64]:
-    """Return names of units, some of which are missing."""
+    """Return the unit of each synthetic row as a number; some units are missing."""
     place = np.arange(rows)
     return np.where(place % 11 == 3, np.nan, place * 7 % UNITS)
 
@@ -200,11 +200,11 @@ class _Frames:
         return iter(self.frames)
 
 
-Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of counting rows; vectors; projected vectors
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows that count; their vectors; these projected
 
 
 class Audit:
-    """Refuses a question unless the contribution of each row and unit is the same bits whatever other rows there are.
+    """An audit of questions: other rows must not change a bit of the contribution of a row or unit.
 
     The synthetic rows are read in one block, in reversed order in smaller blocks, and by groups of units.
 
@@ -241,7 +241,7 @@ class Audit:
         return BlockRows(_Frames(frames), design, self.neighbors, b"rehearsal")
 
     def __call__(self, question: Question) -> None:
-        """Audit a question."""
+        """Raise an error if a question does not treat each row and unit by itself."""
         whole, parts = _seen(self.whole, question), _seen(self.parts, question)
         pairs = zip(zip(*whole, strict=True), zip(*parts, strict=True), strict=True)
         same = all(_equal(np.concatenate(here), np.concatenate(there)[::-1]) for here, there in pairs)
@@ -288,7 +288,7 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
 
 
 def _exactly(rows: FloatArray, within: Set) -> Total:
-    """Return the sum of a few contributions of far less than 2^53 steps; NaN if one is not a whole number of steps."""
+    """Return the sum of contributions that are far below 2^53 steps; NaN unless all are whole numbers of steps."""
     units: Any = np.zeros(within.size)
     for some in np.array_split(rows, 1 + len(rows) * within.size // AT_ONCE):
         steps = within.contribution(some) / within.step

@@ -28,7 +28,7 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # vectors are summed when their size is this multiple of a total's
+GATHERED = 8  # vectors are summed when they have this multiple of a total's entries
 LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times the reach of its set
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors in steps, in int64
 
@@ -64,7 +64,7 @@ class BlockRows:
     key : bytes
         Secret key of the digest that compares passes, and of the choice of rows.
     offered : int, optional
-        Number of rows if it is public: each pass must read as many.
+        Number of rows if it is public; each pass must read this number.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def _size(block: Block) -> int:
 
 
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return an array padded with zeros along its last axis to at least this size; a longer one doubles."""
+    """Return an array with a last axis of at least `size`; a shorter one is padded with zeros and at least doubled."""
     if counts.shape[-1] >= size:
         return counts
     grown = np.zeros((*counts.shape[:-1], max(size, 2 * counts.shape[-1])), dtype=counts.dtype)
@@ -303,7 +303,7 @@ def _bytes(array: NDArray[Any]) -> int:
 
 
 class _OneCell(RowValues):
-    """The values of one cell of several, from memory if they were gathered before."""
+    """The vectors of rows in one of several cells, from memory if they were gathered before."""
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
         self._values, self._k, self._gathered, self._dim = values, k, gathered, values._dim - 1
@@ -315,24 +315,24 @@ class _OneCell(RowValues):
 
 
 class _Cells:
-    """Values by cell: one scan gathers the values of consecutive cells, as many as may be kept."""
+    """Values by cell: one scan gathers the values of as many consecutive cells as the memory limit allows."""
 
     def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
         self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each part: limits of its cells, and its values by cell
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: index where each cell begins, and values
 
     def of(self, k: int) -> list[FloatArray] | None:
-        """Return the values of a cell, in the order of their rows; None if they are more than may be kept."""
+        """Return the values of a cell, in the order of their rows; None if they exceed the memory limit."""
         if not self.first <= k < self.first + self.many:
             self._gather(k)
         some = (rows[slice(*ends[k - self.first : k - self.first + 2])] for ends, rows in self.kept)
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Gather the values of cell k and of the next cells, as many as may be kept."""
+        """Gather the values of cell k and of as many of the next cells as the memory limit allows."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():

@@ -29,7 +29,7 @@ class Passes(Protocol):
     def in_memory(self) -> bool: ...
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Return the rows as frames of any size, with these columns at least: the same rows, in the same order."""
+        """Return the rows as frames of any size with at least the named columns: the same rows, in the same order."""
 
 
 class Source(Passes, Protocol):
@@ -41,7 +41,7 @@ class Source(Passes, Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frame:
-    """A DataFrame in memory."""
+    """A DataFrame in memory as a source of rows."""
 
     frame: pd.DataFrame
     in_memory = True
@@ -89,7 +89,7 @@ def source_of(data: Any) -> Source:
     Raises
     ------
     OptionError
-        If it is none of these.
+        If `data` is of another kind.
     """
     if isinstance(data, pd.DataFrame):
         return Frame(data)

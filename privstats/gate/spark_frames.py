@@ -18,12 +18,12 @@ from privstats.gate.arrow import frame_of, frames_of, whole_batches
 from privstats.gate.parts import Answer, RowPart, Work
 from privstats.gate.units import places
 
-# plan steps that neither choose nor compute rows, and formats of files that are accepted
+# steps of a Spark plan that neither select nor compute rows, and accepted formats of files
 KNOWN_STEPS = {"LocalRelation", "LogicalRDD", "LogicalRelation", "Project", "Repartition", "SubqueryAlias", "View"}
 FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}
 ANSWER = "part long, rows long, digest binary, units binary"
 PACKED, PLACE = "rows binary", "place"
-GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # are types of folders' names inferred?
+GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # whether Spark guesses types from folders
 
 GROUP = "spark.jobGroup.id"
 PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds to wait for the other tasks of a failed pass, and between two checks
@@ -31,9 +31,9 @@ PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds to wait for the other tasks of a fa
 
 @dataclass(eq=False, repr=False)
 class SparkFrame:
-    """A Spark DataFrame.
+    """A Spark DataFrame as a source of rows.
 
-    The columns that are read are loaded once; during the fit the executors keep them in memory or on their disks.
+    The requested columns are loaded once; during the fit the executors keep them in memory or on their disks.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class SparkFrame:
     Attributes
     ----------
     parts : int
-        Number of partitions of the columns that were last read.
+        Number of partitions of the last requested columns.
     """
 
     frame: Any
@@ -64,7 +64,7 @@ class SparkFrame:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work) -> Iterator[Answer]:
-        """Return the answers of the tasks, one from each part."""
+        """Run a task on each partition of the rows; return the answers, one for each partition."""
         with log_shut(self.frame):
             loaded = self._load(work)
             self.parts = int(loaded._jdf.queryExecution().toRdd().getNumPartitions())
@@ -72,7 +72,7 @@ class SparkFrame:
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
-        """Return the columns that are read, packed; with units, all rows of a unit are in one partition."""
+        """Return the requested columns, each batch packed into one cell; all rows of a unit are in one partition."""
         what = (work.reads, work.unit)
         if what not in self._loaded:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
@@ -93,7 +93,7 @@ class SparkFrame:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartTask:
-    """A task as Spark runs it on the batches of a partition."""
+    """A task in the form in which Spark runs it, as a function of the Arrow batches of a partition."""
 
     work: Work
 
@@ -113,7 +113,7 @@ class PartTask:
 
 
 def packed(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield batches as single cells of bytes, which Spark stores and returns without converting rows."""
+    """Yield each Arrow batch as a single cell of bytes, which Spark stores and returns without converting rows."""
     import pyarrow as pa
 
     for batch in whole_batches(batches):
@@ -124,7 +124,7 @@ def packed(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the batches in packed cells."""
+    """Yield the Arrow batches that `packed` has put into cells."""
     import pyarrow as pa
 
     for batch in batches:
@@ -134,12 +134,12 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceTask:
-    """Add a column: the number of the part in which all rows of a row's unit are collected.
+    """A task that adds a column: the number of the partition into which all rows of the row's unit are collected.
 
     Parameters
     ----------
     unit : int
-        Which column names units.
+        Index of the column that names the unit of a row.
     parts : int
     """
 
@@ -147,7 +147,7 @@ class PlaceTask:
     parts: int
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the batches with the further column."""
+        """Yield the Arrow batches with the added column."""
         import pyarrow as pa
 
         try:
@@ -186,7 +186,7 @@ def _types(frame: Any) -> list[Any]:
 
 
 def takes_columns(frame: Any) -> bool:
-    """Return whether a Spark DataFrame only chooses columns of frames, Parquet files or ORC files."""
+    """Return whether a Spark DataFrame only selects columns, and no rows, of frames, Parquet files or ORC files."""
     plain = all(
         _name(step) in KNOWN_STEPS and all(map(_is_column, _each(step.expressions()))) for step in steps_of(frame)
     )
@@ -247,7 +247,7 @@ def log_shut(frame: Any) -> Iterator[None]:
     none = log.core.Filter.Result.DENY
     nothing = log.core.filter.ThresholdFilter.createFilter(
         log.Level.OFF, none, none
-    )  # a new object, so that another fit at the same time has its own
+    )  # a new object for each fit: other fits may run at the same time
     written = log.LogManager.getContext(False).getConfiguration()
     others = context.getLocalProperty(GROUP)
     written.addFilter(nothing)

@@ -1,4 +1,4 @@
-"""Choice of the rows of a unit that count: a sample that does not depend on other units, the order or the source.
+"""Choice of the rows of a unit that count: a sample that does not depend on other units, the rows' order or source.
 
 Each row gets a number, a keyed hash of its unit's name, its cells and its index among the unit's rows with these cells;
 the `rows_per_unit` rows of a unit with the smallest numbers count.
@@ -20,7 +20,7 @@ from privstats.formula.declarations import UNKNOWN, Known
 from privstats.formula.values import Coded, admitted
 from privstats.numerics.law import IntArray
 
-SORTED_ROWS = 1 << 20  # rows are chosen for some units at a time, with about this many rows
+SORTED_ROWS = 1 << 20  # the rows that count are chosen for some units at a time, with about this number of rows
 
 Hashes = NDArray[np.uint64]
 
@@ -42,7 +42,7 @@ class Units:
     Parameters
     ----------
     unit : str
-        The column that names the unit of a row.
+        Name of the column that identifies the unit of a row.
     rows_per_unit : int
     key : bytes
         Secret key, the same for all passes of a fit.
@@ -81,7 +81,7 @@ class Units:
         units, hashes = (np.concatenate(parts) for parts in zip(*several, strict=True))
         del several
         many = np.bincount(units[units >= 0], minlength=len(self.numbers))
-        crowded = np.append(many > self.rows_per_unit, False)  # last: rows without a unit, number -1
+        crowded = np.append(many > self.rows_per_unit, False)  # the last entry: rows without a unit (index -1)
         names = self.hashes_of_names(crowded)
         parts = 1 + int(many[crowded[:-1]].sum()) // SORTED_ROWS
         for part in range(parts):
@@ -115,7 +115,7 @@ class Units:
 
 
 def places(column: pd.Series, parts: int) -> IntArray:
-    """Return a part number for each row that depends only on its unit's name: a unit lies in a single part."""
+    """Return each row's part number, which depends only on its unit's name: all rows of a unit are in one part."""
     units = Units("", 1, b"")
     numbers = units.of(column)
     named = np.append(np.ones(len(units.numbers), dtype=bool), False)
@@ -158,7 +158,7 @@ def mixed(numbers: Hashes) -> Hashes:
 
 
 def repeats(*keys: NDArray[Any]) -> IntArray:
-    """Return for each row, sorted by the keys, the number of rows before it with the same keys."""
+    """Return for each of the rows, which are sorted by the keys, the number of earlier rows with equal keys."""
     place = np.arange(len(keys[0]))
     first = np.zeros(len(place), dtype=bool)
     for key in keys:
