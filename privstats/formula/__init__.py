@@ -1,1 +1,1 @@
-"""The language of formulas and domains; and, in the files that PRIVACY.md names, the evaluation of rows."""
+"""The language of formulas and of declared columns; the files that PRIVACY.md names evaluate formulas on rows."""

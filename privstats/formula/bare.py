@@ -50,7 +50,7 @@ class BareFactor:
 
     @property
     def within(self) -> Interval:
-        """Range of its values that follows from the declared columns."""
+        """Range of the expression's values that follows from the declared columns."""
         return derived(self.code, self.domain)
 
     @property

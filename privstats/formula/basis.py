@@ -25,7 +25,7 @@ HIGHEST = 20  # largest degree of polynomials
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Columns that are piecewise polynomials of a number, which is first moved to the nearer end if it lies outside.
+    """Columns that are piecewise polynomials of one number, which is first moved to the range of the knots.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Basis:
     series : ndarray, shape (pieces, columns, degree + 1)
         Legendre series of each column on each piece, in the position within the piece scaled to [-1, 1].
     extend : bool
-        Whether the polynomials are also evaluated outside the ends.
+        Whether the polynomials are also evaluated beyond the first and last knot.
     """
 
     knots: FloatArray
@@ -101,7 +101,7 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     if not all(low < knot < high for knot in knots):
         raise ValueError
     breaks = np.array([low, *knots, high])
-    unit = (breaks - low) / (high - low)  # on [0, 1] patsy's arithmetic loses no digits if the range is far from 0
+    unit = (breaks - low) / (high - low)  # patsy computes on [0, 1], to lose no digits if the range is far from 0
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
     points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))  # Chebyshev points on [-1, 1], for each piece

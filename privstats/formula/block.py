@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # rows of a block that fit in the processor's cache, where powers of two would collide
+CHUNK = 8000  # number of rows that fit into the processor's cache; a power of two would cause cache conflicts
 TOGETHER = 8  # columns of a product that are computed together
-REMEMBERED = 8  # matrices whose tables are cached for the next block
+REMEMBERED = 8  # number of matrices whose tables of summands are cached for the next block
 
 Codes = NDArray[np.intp]
-Place = tuple[int | None, int | None]  # of a summand: indices of a factor and of a number
+Place = tuple[int | None, int | None]  # key of a summand: indices of a factor and of a number, or None
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +34,11 @@ class Term:
     columns : tuple of int
         Indices of the columns in the row.
     number : int, optional
-        Index of the block's number; None if the columns have none.
+        Index of the number in a row of a block; None if the columns do not depend on one.
     factor : int, optional
-        Index of the block's codes; None if the columns have none; the matrices then have one row.
+        Index of the factor's codes in a block; None if the columns have no factor, and the matrices one row.
     slopes, shifts : ndarray, shape (levels or 1, columns)
-        Public matrices.
+        Public coefficients of the columns at each level.
     """
 
     columns: tuple[int, ...]
@@ -57,9 +57,9 @@ class Layout:
     width : int
         Number of columns of a row.
     terms : tuple of Term
-        Each column belongs to one of them.
+        Definitions of the columns; each column belongs to one term.
     numbers : int
-        Number of numbers per row in a block.
+        Count of the numbers in a row of a block.
     """
 
     width: int
@@ -73,7 +73,7 @@ class Layout:
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the summands of rows times a matrix, in order: by (factor, number), shape (levels or 1, k)."""
+        """Return the tables of summands of rows times a matrix, by (factor, number), each of shape (levels or 1, k)."""
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
             table = _product(public, matrix[columns])
@@ -84,7 +84,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """A summand of some columns of a product: ``table[:, code] * number``, or one of the two factors alone."""
+    """A summand in some columns of rows times a matrix: ``table[:, code] * number``, with a code, a number or both."""
 
     factor: int | None
     number: int | None
@@ -94,7 +94,7 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
-    """Return the constant of each column of a product, and the summands, grouped by `TOGETHER` columns."""
+    """Return the constant in each column of rows times a matrix, and the summands, grouped by `TOGETHER` columns."""
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
@@ -120,7 +120,7 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows inside the gate.
+    """A block of rows inside the gate, as numbers and codes of levels.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class Block:
         return len(self.present)
 
     def times(self, matrix: Any) -> FloatArray:
-        """Return rows z times a public matrix, z = (columns..., [offset], response).
+        """Return the product of the rows z and a public matrix, with z = (columns..., [offset], response).
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Block:
 
     @property
     def response(self) -> FloatArray:
-        """The last column of z, shape (n,)."""
+        """The response, which is the last number of each row, shape (n,)."""
         return self.numbers[:, -1].astype(np.float64, copy=False)
 
     @cached_property
@@ -187,7 +187,7 @@ class Block:
 
 
 def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Return numbers rounded to whole multiples of 2^-21, NaN to zero; into `out`, if given."""
+    """Return numbers rounded to whole multiples of 2^-21, with NaN replaced by 0; `out`, if given, holds the result."""
     rounded: FloatArray = np.multiply(values, 2.0**ROW_BITS, out=out)
     np.multiply(np.rint(rounded, out=rounded), 2.0**-ROW_BITS, out=rounded)
     if (missing := np.isnan(rounded)).any():

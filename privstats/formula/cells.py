@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-LARGEST_NAME = 2.0**53  # floats do not distinguish all whole numbers from here on
+LARGEST_NAME = 2.0**53  # limit of the numeric names of units: above it floats do not distinguish all whole numbers
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
-COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's units of time: above a day, and too fine to read
-PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # types whose hash and comparison run no code of the data
+COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's units of time: above a day, and below a nanosecond
+PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # types whose hash and comparison run no code from the data
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def read(cell: Any) -> Reading:
 
 
 def _read(cell: Any, kind: type) -> Reading:
-    """Return the value of a cell of this type, by the method of the first built-in type that it is a subclass of."""
+    """Return the value of a cell, by the method of the first type below of which `kind` is a subclass."""
     if issubclass(kind, str):
         return str.__str__(cell)
     if issubclass(kind, float):
@@ -221,14 +221,14 @@ def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _is_arrow(dtype: Any) -> bool:
-    """Whether a column of this type holds texts in Arrow: valid UTF-8 or null, and no objects."""
+    """Return whether columns of this type hold texts in Arrow: valid UTF-8 or null, and no objects."""
     text = isinstance(dtype, pd.StringDtype) and dtype.storage != "python"
     return text or (isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in ("string", "large_string"))
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the codes of texts in an Arrow array, compared by bytes; texts not in `place` are read cell by cell."""
-    import pyarrow as pa  # installed if there is such a column
+    import pyarrow as pa  # pyarrow is installed if a column is in Arrow
     from pyarrow import compute
 
     known = [key for key in place if isinstance(key, str)]
@@ -256,7 +256,7 @@ def _numeric_positions(values: FloatArray, place: Mapping[Any, int]) -> NDArray[
 
 
 def days(column: pd.Series, origin: datetime.date) -> FloatArray:
-    """Return dates as days since `origin`, row by row: whatever is not a date is NaN. Time zones count in UTC.
+    """Return dates as days since `origin`, row by row; NaN for a cell that is no date. Times with a zone are in UTC.
 
     Texts are read as ISO 8601 only: a guess of other formats could depend on other rows.
     """

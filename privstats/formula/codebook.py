@@ -15,7 +15,7 @@ import pandas as pd
 from privstats.errors import DomainError
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
-Declarations = tuple[dict[str, Known], list[str]]  # columns, and the names of the complete ones
+Declarations = tuple[dict[str, Known], list[str]]  # declarations by column, and columns without missing values
 
 T = TypeVar("T")
 HEADINGS = {"column": "name", "min": "low", "max": "high", "type": "kind", "required": "complete"}
@@ -146,7 +146,7 @@ def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
 
 
 def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, ordered: bool) -> Known | None:
-    """Return the declaration of one column; None where neither levels nor both bounds are given."""
+    """Return the declaration of one column; None if neither levels nor both bounds are given."""
     if kind in TRUTH_KINDS:
         return Levels((False, True))
     if levels is not None:

@@ -41,8 +41,8 @@ from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
-NARROWEST = 1e-290  # smallest range by which arithmetic can divide
-WIDEST = 1e75  # largest range whose fourth power, as in the variance of a square, is finite
+NARROWEST = 1e-290  # smallest range of a column by which floats can divide
+WIDEST = 1e75  # largest range of a column whose fourth power, as in the variance of a square, is finite
 MOST_BINS = 100_000
 LIKE = "x ~ group"
 
@@ -51,7 +51,7 @@ Component = str | float | int | bool | None
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns bound to a domain; make one with `bind_columns`.
+    """Columns to be summarised, with their declarations; made by `bind_columns`.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class Columns:
     complete : bool
         Whether every row is present.
     lacking : tuple of str
-        Expressions without declared bounds; arbitrary bounds stand in their place until `with_bounds`.
+        Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     components : tuple
-        Names of the results for each column and group, such as orders of quantiles, or bins; (None,) if there is one
-        result.
+        Names of the results for each column and group, such as probabilities of quantiles, or bins; (None,) if there
+        is one result.
     component : str
-        Name of the level of components in frames.
+        Name of the components in the index of frames: "q", "bin".
     """
 
     formula: str
@@ -105,7 +105,7 @@ class Columns:
 
     @property
     def response(self) -> str:
-        """The same expressions as one text."""
+        """The expressions to be summarised as one text, such as "x1 + x2"."""
         return " + ".join(self.codes)
 
     @property
@@ -115,7 +115,7 @@ class Columns:
 
     @property
     def factors(self) -> tuple[DesignFactor, ...]:
-        """The grouping factor, in the order of a block's codes; empty if there is none."""
+        """The grouping factor as a tuple, in the order of a block's codes; an empty tuple if there is none."""
         if self.group is None:
             return ()
         return (DesignFactor(self.group.code, self.group_levels, np.zeros((len(self.group_levels), 0)), (), True),)
@@ -127,7 +127,7 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Layout of a row: its numbers unchanged."""
+        """Layout of a row, whose columns are the numbers of a block, unchanged."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -166,7 +166,7 @@ class Columns:
         return _rebound(self.formula, self.domain.extended(found), self.subset, self.components, self.component)
 
     def numeric(self, verb: str) -> None:
-        """Refuse columns of levels for a function that needs numbers.
+        """Raise an error if a column has levels, for a function that needs numbers.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class Columns:
                 )
 
     def edges(self, verb: str, bins: Any, step: float | None = None) -> tuple[float, ...]:
-        """Return the edges of the requested bins; for a column with levels, of the levels' positions.
+        """Return the edges of the requested bins; a column with levels has a bin around each level's position.
 
         Parameters
         ----------
@@ -243,12 +243,12 @@ class Columns:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The same labels as texts, for summaries and hypotheses: ``x[a, 0.5]``."""
+        """Labels of the results as texts, for summaries and hypotheses: ``x[a, 0.5]``."""
         names = tuple(_name(label, str) for label in self.labels)
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
     def spelled(self, values: FloatArray) -> Any:
-        """Return one number of each column (and group) as it is reported; a position among levels becomes the level."""
+        """Return results of each column (and group) as they are reported: a level's position becomes the level."""
         if not any(isinstance(part, LevelFactor) for part in self.targets):
             return values
         each = len(values) // len(self.targets)
@@ -311,7 +311,7 @@ class Columns:
 
 
 def plain_layout(width: int) -> Layout:
-    """Return the layout of rows whose columns are their numbers."""
+    """Return the layout of rows whose columns are the numbers of a block, unchanged."""
     unit, zero = np.ones((1, 1)), np.zeros((1, 1))
     return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
 
@@ -373,7 +373,7 @@ def _rebound(
 
 
 def _sides(formula: str) -> tuple[list[str], str | None, tuple[str, ...]]:
-    """Return the expressions to be summarised, that of the group, and all expressions in the text."""
+    """Return the expressions to be summarised, the expression of the group, and all expressions in the formula."""
     parsed = parse_formula(formula, LIKE)
     sides = [[term for term in side if term] for side in (parsed.left, parsed.right)]
     left, right = sides if sides[0] else sides[::-1]

@@ -20,7 +20,7 @@ from privstats.formula.codebook import Declarations, declaration, located
 from privstats.formula.declarations import Known
 
 BOUND_NAMES = ("ge", "gt", "le", "lt")  # names of bounds in pydantic
-CHECKS = {  # pandera's checks: names of their bounds, and pydantic's names of these
+CHECKS = {  # for each check of pandera, the names of its bounds, and their names in pydantic
     "in_range": {"min_value": "ge", "max_value": "le"},
     "greater_than_or_equal_to": {"min_value": "ge"},
     "greater_than": {"min_value": "gt"},
@@ -88,7 +88,7 @@ def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
 
 
 def _read(annotation: Any, said: Field) -> list[Any]:
-    """Record kind, levels and missing values from an annotation; return its metadata."""
+    """Record in `said` a type annotation's kind, levels and whether values may be missing; return its metadata."""
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return [*_read(inside[0], said), *inside[1:]]

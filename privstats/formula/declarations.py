@@ -31,7 +31,7 @@ class Known(ABC):
 
     @property
     def typical(self) -> Known:
-        """The usual values: for a column declared by centre and scale, uniform numbers with these."""
+        """Declaration of usual values: for a column declared by centre and scale, of uniform numbers with both."""
         return self
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Known(ABC):
     def __str__(self) -> str: ...
 
     def shown(self, width: int) -> str:
-        """Return the text; a list of levels longer than `width` characters is cut and ends with a count of the rest."""
+        """Return the declaration as text; a list of levels above `width` characters is cut, and the rest is counted."""
         return str(self)
 
 
@@ -83,7 +83,7 @@ class Numbers(Known):
         return f"{plain(self.lo)} to {plain(self.hi)}"
 
 
-FARTHEST = 1e100  # largest size of bounds, declared or estimated
+FARTHEST = 1e100  # largest absolute value of a bound, declared or estimated
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 
@@ -133,7 +133,7 @@ class Estimated(Numbers):
 
 @dataclass(frozen=True)
 class Dates(Numbers):
-    """Dates from `first` to `last`; formulas see days since `origin`.
+    """Dates from `first` to `last`; in formulas a date is the number of days since `origin`.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Dates(Numbers):
     Raises
     ------
     DomainError
-        If they are not dates, or not in order.
+        If a bound is not a date, or the bounds are not in order.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class Levels(Known):
     values : tuple or list
         At least two different texts, truth values or numbers; whole numbers up to 2^53, texts valid in UTF-8.
     ordered : bool
-        Whether ``<`` and the like compare them, in the given order.
+        Whether the levels can be compared by ``<`` and ``>``, in the given order.
 
     Raises
     ------
@@ -217,7 +217,7 @@ class Levels(Known):
     ordered: bool = False
     listed: bool = field(
         default=False, repr=False, compare=False
-    )  # a plain list in a domain, which may have been meant as bounds
+    )  # whether the levels are a plain list, perhaps meant as bounds
 
     def __post_init__(self) -> None:
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
@@ -282,14 +282,14 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Whether a column of any type can hold a level exactly: as a float, if one value is missing, and in UTF-8."""
+    """Return whether columns of any type hold a level exactly: a number even as a float, a text even in UTF-8."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value
 
 
 def declared(what: Any, name: str) -> Known:
-    """Return the declaration for a plain value.
+    """Return the declaration that is written as a plain value, such as a tuple of bounds or a list of levels.
 
     Parameters
     ----------

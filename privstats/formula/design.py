@@ -1,4 +1,4 @@
-"""The design of a regression: a formula bound to a domain, as a row-wise map to blocks and the exact map back.
+"""The design of a regression: the map of rows to scaled columns, and of coefficients back to the user's units.
 
 Columns are mapped affinely to [-1, 1], the box: without an intercept they are only scaled, so that the model does not
 change. A design holds no data and can be pickled. Of its methods only `block` reads rows (TRUSTED).
@@ -42,7 +42,7 @@ from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-MANY_COLUMNS = 300  # above this, collinear predictors are found by the fit and not refused here
+MANY_COLUMNS = 300  # number of columns above which collinear predictors are not refused here: the fit finds them
 
 
 class Mean(Protocol):
@@ -57,7 +57,7 @@ class Mean(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A formula bound to a domain; make one with `bind_regression`.
+    """The design of a regression, from a formula and declared columns; made by `bind_regression`.
 
     Parameters
     ----------
@@ -82,15 +82,15 @@ class Design:
         Whether every row is present: all columns are declared complete, all expressions are numbers everywhere, there
         is no `subset`, and all weights are equal.
     lacking : tuple of str
-        Expressions without declared bounds; arbitrary bounds stand in their place until `with_bounds`.
+        Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     layout : Layout
         How numbers and codes of a block make the columns of a row.
     factors : tuple of DesignFactor
         The factors, in the order of a block's codes.
     centers, halves : ndarray, shape (coefficients,)
-        A column in the box is (the user's column - center) / half.
+        Centre and half-range: a column scaled to the box [-1, 1] is (the user's column - center) / half.
     response_center, response_half : float
-        The same for the response.
+        Centre and half-range of the response.
     """
 
     formula: str
@@ -149,7 +149,7 @@ class Design:
 
     @property
     def response_bounds(self) -> tuple[float, float]:
-        """Return the range of the response in the box."""
+        """Range of the response after it is scaled by its centre and half-range."""
         lo, hi = self._outcome_interval.lo, self._outcome_interval.hi
         return (lo - self.response_center) / self.response_half, (hi - self.response_center) / self.response_half
 
@@ -160,12 +160,12 @@ class Design:
 
     @property
     def declared_scales(self) -> FloatArray:
-        """Declared scales of columns and response in half-ranges; 1 for columns declared by bounds."""
+        """Declared scale of each column and of the response, over its half-range; 1 for columns declared by bounds."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """(column, parent, parent) of columns that are the product of two other numeric columns, or the square of one.
+        """Columns that are the product of two other numeric columns, or the square of one, as (column, parent, parent).
 
         Parents are not products of other columns themselves.
         """
@@ -188,7 +188,7 @@ class Design:
         rows, present = self._admit(frame, self.reads)
         n = len(present)
         parts = {code: part.values(rows) for code, part in self._made.numeric.items()}
-        kind = np.float64 if self.offset else np.float32  # 24 bits suffice for the grid in [-1, 1]
+        kind = np.float64 if self.offset else np.float32  # the 24 bits of float32 suffice for the grid in [-1, 1]
         numbers = np.empty((n, self.layout.numbers), kind, order="F")
         for k, key in enumerate(self._made.numbers):
             _fill(numbers[:, k], present, multiplied(parts, key), *self._made.scales[k])
@@ -371,7 +371,7 @@ class Design:
 
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
-    """Write scaled numbers on the grid; NaN makes its row absent."""
+    """Write values to `out`, scaled and rounded to the grid; a NaN makes its row absent."""
     scaled = values - center
     scaled /= half
     present &= ~np.isnan(scaled)
@@ -405,7 +405,7 @@ def bind_regression(
     offset : str, optional
         Term of the linear predictor with coefficient 1: an expression with public bounds.
     family : Mean, optional
-        For models with a link.
+        Family of a model with a link.
     rows : int, optional
         Public number of rows; factors with too many levels for it are refused.
 
@@ -559,7 +559,7 @@ def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool
 
 
 def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, intercept: bool) -> tuple[float, float]:
-    """Return centre and half-range of the response: no centre without an intercept; with a link, the largest value."""
+    """Return centre (0 without an intercept) and half-range of the response; with a link, 0 and the largest value."""
     within = Interval(0.0, 1.0) if isinstance(outcome, LevelFactor) else outcome.within
     if family is not None:
         return 0.0, within.hi

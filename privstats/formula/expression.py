@@ -21,7 +21,7 @@ from privstats.formula.functions import FUNCTIONS, Rowwise
 from privstats.formula.interval import Interval
 from privstats.formula.values import walk
 
-WHOLE = range(1, 100)  # powers that are computed as products
+WHOLE = range(1, 100)  # exponents with which a power is a product
 FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # R's spelling of C(...)
 TREES = 1024  # syntax trees that are cached
 MOST_NODES = 300  # largest number of nodes of an expression, well below Python's recursion limit
@@ -41,7 +41,7 @@ OF_ALL_ROWS = (
 
 
 class _Normal(ast.NodeTransformer):
-    """Turn ``Q('any name')`` into a name, and ``x * x`` into ``x ** 2``, whose bounds are never negative."""
+    """A change of syntax trees: ``Q('any name')`` to a name, and ``x * x`` to ``x ** 2``, which is never negative."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         match node:
@@ -140,7 +140,7 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
 
 
 def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
-    """Whether an expression is a number wherever its columns are: each of its parts has finite bounds."""
+    """Return whether an expression has a finite value whenever its columns do: all of its parts have finite bounds."""
     parts: list[Interval] = []
     parts.append(walk(node, _Intervals(of, parts)))
     return all(part.is_finite for part in parts)

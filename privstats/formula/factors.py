@@ -1,4 +1,4 @@
-"""Factors of a formula: numbers with bounds, columns of bases, and levels with their coding.
+"""Factors of a formula: bounded numbers, polynomial and spline bases, and levels with their coding.
 
 A factor holds no data. Numbers are evaluated by `values`, row by row, and clamped to the bounds that follow from the
 domain; levels are codes of declared levels. `language` decides how columns are named and which dummies are redundant.
@@ -35,20 +35,20 @@ TRUTH = np.array([[0.0], [1.0]])
 
 @dataclass(frozen=True, eq=False)
 class NumericFactor:
-    """An expression in columns, whose values are clamped to `within`.
+    """A numeric expression in columns, whose values are clamped to the interval `within`.
 
     Parameters
     ----------
     code : str
-        As the formula spells it.
+        Text of the expression in the formula.
     reads : tuple of str
-        Raw columns.
+        Names of the data's columns in the expression.
     within : Interval
-        Public bounds.
+        Public bounds of the values.
     node : ast.expr
-        Its syntax tree.
+        Syntax tree of the expression.
     total : bool
-        Whether it is a number wherever its columns are.
+        Whether the expression has a finite value at all finite values of its columns.
     step : float, optional
         Step of the declared grid of a column's values, if any.
     """
@@ -67,18 +67,18 @@ class NumericFactor:
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
-        """Bounds of its columns."""
+        """Bounds of the factor's only column, as a tuple."""
         return (self.within,)
 
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
-        """Return its values in admitted rows, shape (n, 1); NaN where the expression is not a number."""
+        """Return the expression's values in rows from `values.admit`, shape (n, 1); NaN if it is not a number."""
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
         column = isinstance(self.node, ast.Name) and self.node.id == self.code  # clamped already when admitted
         return (self.within.clamp(values) if clamp and not column else values)[:, None]
 
     @cached_property
     def is_condition(self) -> bool:
-        """Whether it is true or false, as a comparison is: then rows can be counted for its two values."""
+        """Whether the expression is a comparison or a logical one: its values 0 and 1 are treated as two levels."""
         return self.within == Interval(0.0, 1.0) and _is_condition(self.node)
 
 
@@ -142,7 +142,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of each admitted row's level."""
+        """Return the index of the level in each row from `values.admit`."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes
@@ -156,7 +156,7 @@ class CutFactor(LevelFactor):
     ----------
     of : NumericFactor
     edges : tuple of float
-        Ascending; the first and last are at or beyond the bounds of `of`.
+        Ascending limits of the intervals; the first and last are at or beyond the bounds of `of`.
     """
 
     of: NumericFactor
@@ -171,7 +171,7 @@ class CutFactor(LevelFactor):
         return self.of.total
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of each admitted row's interval; -1 if the expression is not a number in that row."""
+        """Return the index of the interval in each row from `values.admit`; -1 if the expression is not a number."""
         values = self.of.values(rows)[:, 0]
         places = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
         return places if self.total else np.where(np.isnan(values), -1, places)
@@ -239,7 +239,7 @@ def cut_factor(code: str, domain: Domain) -> CutFactor | None:
     FormulaError
         If the edges are not ascending numbers.
     DomainError
-        If they do not cover the bounds of the expression.
+        If the edges do not cover the bounds of the expression.
     """
     match parse(code):
         case ast.Call(func=ast.Name(id="cut"), args=[inner, ends], keywords=[]):
@@ -334,7 +334,7 @@ def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
 
 
 def derived(code: str, domain: Domain) -> Interval:
-    """Return the known range of an expression, finite or not."""
+    """Return the range of an expression that follows from the declarations; it may be infinite."""
     node = parse(code)
     return bounds_of(node, {name: _public(name, domain) for name in columns(node)}) & domain.bounds(code)
 

@@ -57,7 +57,7 @@ def _hull(*intervals: Interval) -> Interval:
 
 
 def _endpoints(function: Callable[..., Any]) -> Callable[..., Interval]:
-    """Return the image under a function that increases in each argument."""
+    """Return the map of intervals to their image under a function that increases in each argument."""
     return lambda *of: Interval(float(function(*(i.lo for i in of))), float(function(*(i.hi for i in of))))
 
 

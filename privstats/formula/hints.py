@@ -117,7 +117,7 @@ def _is_number(value: Any) -> bool:
 
 
 def example(name: str, known: Known) -> str:
-    """Return a hint about a column that can be pasted."""
+    """Return the code of a hint about a column, for users to paste."""
     levels = levels_with_shares(known)
     if levels is not None:
         return f"domain.hint({name!r}, shares={{{levels.values[-1]!r}: 0.1}})"

@@ -121,7 +121,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def increasing(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
-    """Return the image of an interval under an increasing function; the whole line if the function is NaN there."""
+    """Return the map of an interval to its image under an increasing function; NaN gives the whole line."""
 
     def image(of: Interval) -> Interval:
         with np.errstate(all="ignore"):

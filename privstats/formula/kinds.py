@@ -43,7 +43,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def undeclared(kinds: Mapping[str, str]) -> str:
-    """Return the text about columns without a declaration, by kind as in `DECLARED`."""
+    """Return the error text about columns without a declaration, whose kinds are keys of `DECLARED`."""
     domain = ", ".join(f"'{name}': {DECLARED[kind][0]}" for name, kind in kinds.items())
     domain = f"domain={{{domain}}}"
     if len(kinds) == 1:
@@ -55,7 +55,7 @@ def undeclared(kinds: Mapping[str, str]) -> str:
 
 
 def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], types: Mapping[str, Any]) -> list[str]:
-    """Return sentences on differences of declarations and columns: missing, of another kind, or not declared.
+    """Return sentences on columns that do not fit their declarations: missing, of another kind, or not declared.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class Formula:
     Parameters
     ----------
     left, right : tuple of tuple of str
-        Terms, each the expressions of its factors; () is the intercept.
+        Terms of each side, each a tuple of the expressions of its factors; () is the intercept.
     written : tuple of str
         Every expression in the text, including those in terms that a minus sign removes.
     """
@@ -80,7 +80,7 @@ def parse_formula(formula: Any, like: str) -> Formula:
     Raises
     ------
     FormulaError
-        If it cannot be read.
+        If the formula cannot be read.
     """
     if not isinstance(formula, str):
         raise FormulaError(f"the formula is {a(formula)}; write it as text, '{like}'")
@@ -192,7 +192,7 @@ def _subterm(part: Any) -> Subterm:
 
 
 def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
-    """Return a coding of levels; None if the arguments do not fit."""
+    """Return patsy's coding of levels; None if the arguments do not fit the levels."""
     try:
         made = CODINGS[kind](*arguments, **keywords)
         made.code_without_intercept(list(levels))

@@ -23,7 +23,7 @@ SMOOTH = frozenset(
         *("np.sqrt", "np.cbrt", "np.tanh", "np.arctan", "np.sinh", "np.arcsinh"),
     }
 )
-ROUNDING = 1e-9  # tolerance of a rank, as a share of a column's length
+ROUNDING = 1e-9  # tolerance of linear dependence, as a share of a column's length
 FEWEST = 40  # least number of points beyond twice the number of columns
 NARROW = 0.1  # share of the range below which a piece of a spline may have too few points
 MOST_POINTS = 20_000
@@ -48,7 +48,7 @@ def synthetic(
     ends : mapping of str to sequence of float
         Points at which conditions cut the range of a column: each piece and each end gets `repeats` points.
     repeats, columns : int
-        There are always more points than `columns`.
+        Points for each combination, piece and end; number of columns, which the number of points exceeds.
     """
     levels = {name: known for name in reads if isinstance(known := domain.known(name), Levels)}
     sizes = [[len(levels[name].values) for name in names] for names in crossed]
@@ -89,7 +89,7 @@ def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatAr
 
 
 def compared(node: ast.AST) -> dict[str, set[float]] | None:
-    """Return the numbers to which a comparison compares a column; None for any other expression.
+    """Return the numbers with which an expression compares a column, by its name; None if it does not.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether the points determine a factor: one of levels, or a piecewise smooth function of numbers."""
+    """Return whether the public points represent a factor: a function of levels, or a smooth one of numbers."""
     if {*part.reads} <= {*coded}:
         return True
     if isinstance(part, LevelFactor):
@@ -163,7 +163,7 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the first column that is a linear function of earlier columns, and these; None if there is none."""
+    """Return the index of the first column that is a linear function of earlier columns, and their indices; or None."""
     rows = matrix[~np.isnan(matrix).any(axis=1)]
     places = np.flatnonzero(among & (np.abs(rows).max(axis=0, initial=0.0) > ROUNDING))
     if len(rows) < len(places):

@@ -12,7 +12,7 @@ from privstats.errors import DomainError
 from privstats.formula.declarations import Numbers
 from privstats.numerics.law import Rng
 
-FAR = 30.0  # scales from the centre to which values are clamped
+FAR = 30.0  # distance from the centre, in declared scales, to which values are clamped
 
 
 @dataclass(frozen=True)

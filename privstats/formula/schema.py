@@ -58,7 +58,7 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 
 
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
-    """Refuse a declaration that misspells an undeclared name; warn of others: a codebook may declare more columns.
+    """Refuse a declaration whose name misspells an undeclared column; warn of other declarations without a column.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
     Raises
     ------
     DomainError
-        The error names both.
+        The error gives both names.
     """
     terms, reads = list(_parsed(codes)), names_read(codes)
     known = {spelling(name) for name in (*terms, *reads, *(name for name in offered if isinstance(name, str)))}
@@ -98,7 +98,7 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
     codes : sequence of str
         Expressions of the formula.
     frame : DataFrame or None
-        The data, or the first frame of a source of frames; None where there are none.
+        The data, or the first frame of a source of frames; None if there are no data.
 
     Raises
     ------

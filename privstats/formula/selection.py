@@ -33,9 +33,9 @@ class Selection:
     Parameters
     ----------
     subset : NumericFactor, optional
-        Rows where it is zero or missing contribute nothing.
+        The condition; rows in which it is zero or missing contribute nothing.
     weights : NumericFactor, optional
-        A row counts as `weights`, divided by its public upper bound.
+        The weight; a row counts as its weight divided by the public upper bound of the weights.
     """
 
     subset: NumericFactor | None
@@ -43,7 +43,7 @@ class Selection:
 
     @property
     def parts(self) -> tuple[NumericFactor, ...]:
-        """The expressions that are given."""
+        """The expressions of the condition and the weight, if they are given."""
         return tuple(part for part in (self.subset, self.weights) if part is not None)
 
     @property

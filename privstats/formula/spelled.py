@@ -21,7 +21,7 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # longest expression, so that a fifth of the limit is left for its use in others
+LONGEST = MOST_NODES * 4 // 5  # most nodes of an expression; the rest of the limit is for its use in others
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
@@ -55,7 +55,7 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
 
 
 def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
-    """Return the conditions for a level of a key, one for each of its columns."""
+    """Return the conditions on columns (`key`) that hold at a level of the factor, or combination, of these columns."""
     each = level if len(key) > 1 else (level,) * len(key)
     return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
 
@@ -111,5 +111,5 @@ def _horner(x: str, powers: Sequence[float]) -> str:
 
 
 def is_long(text: str) -> bool:
-    """Whether an expression is too long to be part of another one."""
+    """Return whether an expression is too long to be part of another one."""
     return sum(1 for _ in ast.walk(ast.parse(text))) > LONGEST

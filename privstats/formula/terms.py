@@ -26,7 +26,7 @@ from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
 Key = tuple[str, ...]  # raw columns of levels, and conditions, that one code combines
-CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a column of levels with its coding
+CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # how a formula writes a column of levels with its coding
 LARGEST = Interval(-1e300, 1e300)
 Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the index of its column
 
@@ -107,16 +107,16 @@ class Terms:
     ----------
     numeric : mapping of str to NumericFactor or BasisFactor
     coded : mapping of str to LevelFactor or NumericFactor
-        Factors with codes, by raw column or expression.
+        Factors with levels and conditions, stored as integer codes, by raw column or expression.
     numbers : tuple of Number
-        Products of numbers, in the order of a block's numbers.
+        Products of numeric factors, in the order in which a block of rows stores their values.
     scales : tuple of (center, half)
-        Centre and half-range of each product.
+        Centre and half-range of each product of numeric factors.
     keys : tuple of Key
-        The columns and conditions of each of a block's codes.
+        For each code that a block stores of a row, the columns of levels and the conditions that it combines.
     products : tuple of Product
     intervals : tuple of Interval
-        Range of each column.
+        Range of each column of the model matrix.
     """
 
     numeric: Mapping[str, NumericFactor | BasisFactor]
@@ -129,18 +129,18 @@ class Terms:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The raw columns that are read."""
+        """Names of the data's columns that the formula's right-hand side reads."""
         parts = (*self.numeric.values(), *self.coded.values())
         return tuple(dict.fromkeys(name for part in parts for name in part.reads))
 
     def sources(self, product: Product) -> list[Factor]:
-        """Return the factors of a product."""
+        """Return the factors, numeric or with levels, of a product."""
         number = () if product.number is None else self.numbers[product.number]
         key = () if product.factor is None else self.keys[product.factor]
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
 
     def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
-        """Return the codes of each key; a condition that is not a number makes its row absent."""
+        """Return each row's code for each key (factor or combination); a condition that is NaN makes its row absent."""
         single = {}
         for name, part in self.coded.items():
             if isinstance(part, LevelFactor):
@@ -164,12 +164,12 @@ class Terms:
         return len(part.levels.values) if isinstance(part, LevelFactor) else 2
 
     def levels(self, key: Key) -> tuple[Any, ...]:
-        """Return the levels of a key; pairs if it combines several columns."""
+        """Return the levels of a factor or combination of factors (`key`); tuples of levels for a combination."""
         each = [p.levels.values if isinstance(p := self.coded[name], LevelFactor) else (False, True) for name in key]
         return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
 
     def matrix(self, rows: Mapping[str, Any], n: int) -> FloatArray:
-        """Return all columns of rows without clamping, shape (n, columns)."""
+        """Return the model matrix of rows, without clamping, shape (n, columns)."""
         parts = {code: part.values(rows, clamp=False) for code, part in self.numeric.items()}
         there = np.ones(n, dtype=bool)
         codes = self.codes(rows, there)
@@ -198,7 +198,7 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def _powers(self, product: Product) -> Counter[str]:
-        """Return the powers of the expressions in a column; none if it has levels or belongs to a basis."""
+        """Return the powers of the expressions in a column; empty if the column has levels or belongs to a basis."""
         parts = self.sources(product)
         nodes = [part.node for part in parts if isinstance(part, NumericFactor)]
         numeric = product.factor is None and len(nodes) == len(parts)
@@ -221,7 +221,7 @@ class Terms:
         return Layout(last[-1] + 1, tuple(terms), many)
 
     def factors(self, names: Mapping[str, str], layout: Layout) -> tuple[DesignFactor, ...]:
-        """Return the public description of the factor of each key."""
+        """Return the public description of each factor or combination of factors, in the order of `keys`."""
         made = []
         for key in self.keys:
             columns: list[int] = []
@@ -236,7 +236,7 @@ class Terms:
         return tuple(made)
 
     def _within(self, key: Key, part: Key) -> Codes:
-        """Return, for each level of a key, the level of a part of it."""
+        """Return, for each level of a combination of factors (`key`), the level of some of its factors (`part`)."""
         sizes = [self.size(name) for name in key]
         each = dict(zip(key, np.indices(sizes).reshape(len(key), -1), strict=True))
         return self._combined(each, part)
@@ -258,7 +258,7 @@ class Terms:
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return the mask of possible levels of each key: those whose parts and combinations are all kept."""
+        """Return, for each factor or combination, the mask of levels whose parts and combinations are all kept."""
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
             for j, other in enumerate(self.keys):
@@ -274,7 +274,7 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return these columns at combinations of levels that determine their null space, shape (combinations, d).
+        """Return these products' columns at combinations of levels that determine their null space, shape (n, d).
 
         A sum of functions of single factors vanishes everywhere if it vanishes wherever all but one factor are at a
         first level, because the other functions are then constant. Factors that share a column, or have combinations
@@ -312,7 +312,7 @@ class Terms:
 
 
 def _joined(keys: list[Key]) -> list[Key]:
-    """Return the columns of keys, with keys that share a column joined."""
+    """Return groups of columns; keys (tuples of columns) that share a column are joined into one group."""
     groups: list[dict[str, None]] = []
     for key in keys:
         together = dict.fromkeys(key)
@@ -363,7 +363,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class _Builder:
-    """Builds `Terms`, subterm by subterm; fields as in `Terms`."""
+    """Builder of `Terms`, which adds one subterm at a time; fields as in `Terms`."""
 
     parts: Mapping[str, Factor]
     numeric: dict[str, NumericFactor | BasisFactor]
@@ -423,7 +423,7 @@ class _Builder:
         return within
 
     def terms(self) -> Terms:
-        """Return the terms."""
+        """Return the added subterms as `Terms`."""
         scales = tuple((within.middle, within.half) for within in self.numbers.values())
         return Terms(
             self.numeric,

@@ -58,7 +58,7 @@ class Coded:
     Parameters
     ----------
     codes : ndarray of int, shape (n,)
-        From 0; the index of the reference for a row without a declared level.
+        Index of the level, from 0; for a row without a declared level 0, the reference.
     levels : Levels
     """
 
@@ -101,7 +101,7 @@ def admit(
     complete: Container[str],
     clamp: bool = True,
 ) -> tuple[dict[str, Any], NDArray[np.bool_]]:
-    """Clamp columns to their declarations; return them with the mask of rows that they leave present.
+    """Clamp columns to their declarations; return them with the mask of rows in which no required value is missing.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def admit(
 
 
 class Algebra(Protocol):
-    """Meaning of the leaves and functions of an expression: arrays here, intervals in `expression`."""
+    """Values of columns, constants and functions of an expression: arrays here, intervals in `expression`."""
 
     @property
     def of(self) -> Mapping[str, Any]: ...
@@ -173,7 +173,7 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
 
 
 def walk(node: ast.expr, algebra: Algebra) -> Any:
-    """Return the value of an expression in an algebra; only the syntax listed here is allowed."""
+    """Return an expression's value, an array or interval by its algebra; only the syntax listed here is allowed."""
 
     def value(part: ast.expr) -> Any:
         return walk(part, algebra)
@@ -218,7 +218,7 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the constants in a level, or in a list of levels."""
+    """Return the level, or levels of a list, that an expression writes as constants; refuse other expressions."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):
