@@ -46,7 +46,7 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         return work()
     except (PrivstatsError, PrivstatsWarning) as error:  # a warning that a filter turned into an error
         return _Refusal(type(error)(*error.args))
-    except Exception as error:  # raised outside the gate: depends on releases only; show its place, not its text
+    except Exception as error:  # raised outside the gate, from releases only; its place is shown, not its text
         last = extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
         return _Refusal(

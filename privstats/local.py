@@ -189,7 +189,7 @@ def local_gradient_descent(
 
 
 def _truths(answers: Any) -> NDArray[np.bool_]:
-    """Return a mask of the answers yes, each read by itself; errors depend on the type of `answers` only."""
+    """Return the mask of the answers "yes", each read by itself; errors depend on the type of `answers` only."""
     if isinstance(answers, list | tuple):
         column = pd.Series(list(answers), dtype=object)
     elif isinstance(answers, np.ndarray) and answers.ndim == 1:
@@ -219,7 +219,7 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return the half-range over the scale, for each column and last for the response."""
+    """Return the ratio of half-range to scale for each column and, as the last entry, for the response."""
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))
     if design.intercept:

@@ -337,7 +337,7 @@ def dp_mean(
         Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2"}, optional
-        Norm of "knorm". With several columns "linf" has less noise than "laplace".
+        Norm of the noise of "knorm". With several columns "linf" has less noise than "laplace".
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.

@@ -1,1 +1,1 @@
-"""Exact sums, and laws that rooms share which may not know each other."""
+"""Exact sums, and laws (distributions) of noise that several subpackages use."""

@@ -13,12 +13,12 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray, IntArray
 
-ROW_BITS = 21  # entries whose products are summed: products of 2^11 rows add up to at most 2^53, exact in float64
+ROW_BITS = 21  # bits of entries whose products are summed: 2^11 products add up to at most 2^53, exact in float64
 GEMM_ROWS = 2048
-SUM_BITS = 40  # entries of vectors that are summed, in parts of the bound
-MOST_ROWS = 1 << 20  # are added as int64, which holds 2^62; then as Python integers
-NOISE_BITS = 20  # releases are rounded to this fraction of the noise's scale
-NEARLY = 1e-6  # of a step: 60 is the six millionth multiple of 1e-5, though floats say less
+SUM_BITS = 40  # bits of entries that are summed: their grid is 2^-40 times their bound
+MOST_ROWS = 1 << 20  # largest number of rows that are added as int64, which holds 2^62; then Python integers are added
+NOISE_BITS = 20  # bits of noise: releases are rounded to 2^-20 times its scale
+NEARLY = 1e-6  # tolerance in steps: 60 is the six millionth multiple of 1e-5, although 60 / 1e-5 is less in floats
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Total:
         return Total(tuple([a + b for a, b in zip(self.units, other.units, strict=True)]), self.step)
 
     def times(self, many: int) -> Total:
-        """Return the sum that `many` times as many such rows would have."""
+        """Return the sum of the same rows, each of them taken `many` times."""
         return Total(tuple([unit * many for unit in self.units]), self.step)
 
     def value(self) -> FloatArray:
@@ -48,15 +48,15 @@ class Total:
 def step_of(bound: float, bits: int) -> float:
     """Return the grid step of entries up to `bound` in absolute value: a power of two, `bits` bits below the bound.
 
-    By `frexp`: a logarithm's last bit differs between platforms at powers of two. No finer than 2^-500, whose square
-    and inverse are normal numbers.
+    It is computed by `frexp`, since a logarithm's last bit differs between platforms at powers of two. It is at least
+    2^-500, whose square and inverse are normal numbers.
     """
     mantissa, exponent = math.frexp(bound)
     return math.ldexp(1.0, max(exponent - (mantissa == 0.5) - bits, -500))
 
 
 def multiples(low: float, high: float, step: float) -> tuple[int, int]:
-    """Return the numbers of the first and the last multiple of `step` in [low, high]; the last is less if none is."""
+    """Return the first and the last integer k with ``k step`` in [low, high]; the last is smaller if none exists."""
     return math.ceil(low / step - NEARLY), math.floor(high / step + NEARLY)
 
 
@@ -67,7 +67,7 @@ def toward_zero(rows: FloatArray, step: float) -> FloatArray:
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of at most `MOST_ROWS` rows whose entries are at most 2^42 whole numbers of `step`."""
+    """Return the exact sum of at most `MOST_ROWS` rows, whose entries are integer multiples of `step`, up to 2^42."""
     return Total(tuple(map(int, products(np.ones((len(rows), 1)), rows, step)[0])), step)
 
 
@@ -92,7 +92,7 @@ def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
     exact : Total
         The sum, dim entries.
     noise : ndarray, shape (dim,)
-        One draw of the law.
+        One draw of the mechanism's noise.
     scale : ndarray, shape (dim,)
         Public, positive scale of each coordinate's noise.
 

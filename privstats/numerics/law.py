@@ -1,4 +1,4 @@
-"""The two protocols that rooms share which may not know each other: a source of random numbers, and a law of noise."""
+"""Interfaces that several subpackages share: a source of random numbers, and a law (distribution) of noise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ IntArray = NDArray[np.int64]
 
 
 class Rng(Protocol):
-    """A source of random numbers: what samplers may ask of numpy's Generator."""
+    """A source of random numbers: the methods of numpy's Generator that samplers use."""
 
     def standard_normal(self, size: Any) -> Any: ...
     def standard_gamma(self, shape: Any, size: Any) -> Any: ...
@@ -21,7 +21,7 @@ class Rng(Protocol):
 
 
 class Law(Protocol):
-    """The known law of centred noise."""
+    """The known law (distribution) of centred noise."""
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws, shape (size, dim)."""
@@ -30,4 +30,4 @@ class Law(Protocol):
         """Return the variance of each coordinate, shape (dim,)."""
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw`` for a matrix of shape (q, dim): of a sparse one, sparse or not."""
+        """Return the covariance of ``onto @ draw`` for a matrix of shape (q, dim); it may be sparse if `onto` is."""

@@ -1,16 +1,16 @@
-"""The law of the errors of ranks, of order statistics that are drawn by the exponential mechanism: pure formulas.
+"""Distribution of the rank errors of order statistics that the exponential mechanism draws: pure formulas.
 
-Inference, an estimator and a mechanism share it: how far noise moves the ranks of several numbers that are drawn
-together, hence how far from a quantile the ends of its interval are wanted.
+Quantiles and the ends of their confidence intervals ("boundaries") are drawn together. The distribution of the errors
+of their ranks gives the distance, in ranks, that the ends of an interval need from its quantile.
 
-*Several boundaries drawn by the sum of their cells' errors* follow the Laplace bridge. J boundaries cut the values into
-J + 1 cells. Where the log density falls by `rate` for each value that a cell holds too many or too few, the cells'
-excesses are, but for gaps of different lengths, independent Laplace numbers of that rate, given that their sum is zero.
-Coordinate j, the error of the j-th boundary's rank, is the sum of the first j of them, with density proportional to
+*If the density depends on the sum of the cells' errors*, rank errors follow the Laplace bridge. J boundaries divide the
+values into J + 1 cells. The log density decreases by `rate` for each value above or below the target count of a cell.
+Apart from unequal gaps between values, the cells' errors are independent Laplace numbers of this rate, given a sum of
+zero. The error of boundary j's rank is the sum of the errors of the first j cells, with density proportional to
 ``f_j(a) f_(J + 1 - j)(a)``, where f_m is the density of a sum of m Laplace numbers: a polynomial in ``|a|`` times
 ``exp(-2 rate |a|)``, hence a mixture of gamma laws.
 
-*Boundaries drawn by their largest error* have a gamma distributed radius, and an error that is uniform up to it.
+*If it depends on the largest rank error r*, r is gamma distributed, and each rank error is uniform on [-r, r].
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from scipy import special
 
 from privstats.numerics.law import FloatArray
 
-ESCAPES = 0.01  # how likely numbers may escape into the empty part of a range ...
-WIDEST = 2.0**14  # ... so many times as wide as the values that fill it
-EDGE = 0.035  # of the values: how far from a quantile those that share its value end, at the least
-PLAIN = 0.25  # of the price for quantiles without intervals, where others beside them have some
-FINE = 2.0**-20  # targets of boundaries drawn by their largest error are multiples of it, so that all radii are exact
+ESCAPES = 0.01  # accepted probability that boundaries fall into the empty part of a column's range
+WIDEST = 2.0**14  # assumed width of the range, in widths of the part that the outermost values fill
+EDGE = 0.035  # share of the values: least distance, in ranks, from a quantile to the last value equal to it
+PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
+FINE = 2.0**-20  # grid of the target ranks if the density depends on the largest rank error, so that errors are exact
 
 
 def _sum_of_laplace(m: int) -> FloatArray:
-    """Return the coefficients, by ascending powers of ``|x|``, of the density of a sum of m over ``exp(-|x|)``."""
+    """Return coefficients c such that a sum of m Laplace numbers has the density ``exp(-|x|) sum_k c_k |x|^k``."""
     k = np.arange(m - 1, -1, -1)
     logs = special.gammaln(m + k) - special.gammaln(m - k) - special.gammaln(k + 1)
     coefficients: FloatArray = np.exp(logs - math.lgamma(m) - (m + k) * math.log(2.0))
@@ -42,7 +42,7 @@ def _sum_of_laplace(m: int) -> FloatArray:
 
 
 def _log_density(m: int, a: float) -> float:
-    """Return the log density at `a`, at least 0, of a sum of m Laplace numbers of rate 1."""
+    """Return the log density, at ``a >= 0``, of a sum of m Laplace numbers of rate 1."""
     terms = _log_sum_of_laplace(m)
     if a <= 0:
         return float(terms[0])
@@ -60,7 +60,7 @@ def _log_sum_of_laplace(m: int) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of the gamma laws of shape 1, 2, ... and rate 2 whose mixture is the law of ``rate |a|``."""
+    """Return the weights of gamma laws (shapes 1, 2, ..., rate 2) whose mixture is the law of ``rate |rank error|``."""
     product = np.convolve(_sum_of_laplace(j), _sum_of_laplace(J + 1 - j))
     powers = np.arange(len(product))
     weights: FloatArray = product * np.exp(special.gammaln(powers + 1.0) - powers * math.log(2.0))
@@ -68,7 +68,7 @@ def _weights(j: int, J: int) -> FloatArray:
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the probability that coordinate j of J is larger than `a`, any shape."""
+    """Return the probability that the rank error of boundary j of J is larger than `a`, an array of any shape."""
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
     beyond = (weights * special.gammaincc(np.arange(1, len(weights) + 1), 2 * rate * np.abs(a)[..., None])).sum(axis=-1)
@@ -77,7 +77,7 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the quantiles of orders `p` in (0, 1), any shape, of coordinate j of J: by bisection, to the last bits."""
+    """Return the quantiles at `p` in (0, 1), any shape, of the rank error of boundary j of J, by bisection."""
     p = np.asarray(p, dtype=float)
     above = np.array([_unit_quantile(float(tail), j, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
     quantile: FloatArray = np.sign(p - 0.5) * above / rate
@@ -86,8 +86,8 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
-    """Return what coordinate j of J exceeds with probability `tail`, at most 1/2, at rate 1."""
-    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # every shape is at most J
+    """Return the value that the rank error of boundary j of J exceeds with probability ``tail <= 1/2``, at rate 1."""
+    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # no gamma law has a shape above J
     for _ in range(64):
         middle = (low + high) / 2
         low, high = (middle, high) if bridge_tail(np.array(middle), 1.0, j, J) > tail else (low, middle)
@@ -95,54 +95,54 @@ def _unit_quantile(tail: float, j: int, J: int) -> float:
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
-    """Return what the log density may lose for each value that a cell holds too many or too few, at the price eps.
+    """Return the decrease of the log density for each value in a cell's error that a budget eps allows.
 
-    One row moves the sum of the cells' errors by at most `sensitivity`, see `rank`; a unit has up
-    to `rows` of them; the normaliser moves as much again.
+    One row changes the sum of the cells' errors by at most `sensitivity` (see `rank`); a unit has up
+    to `rows` rows; the normaliser may change by as much again.
     """
     return eps / (2 * sensitivity * rows)
 
 
 @lru_cache(maxsize=256)
 def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float) -> FloatArray:
-    """Return how far, in ranks, noise moves the ends of the intervals of several quantiles, shape (levels, 2).
+    """Return the margins, in ranks, for the noise in the ends of several quantiles' intervals, shape (levels, 2).
 
     Parameters
     ----------
     rate : float
-        What the log density loses for each value that a cell holds too many or too few.
+        Decrease of the log density for each value above or below the target count of a cell.
     levels : int
-        How many quantiles are bracketed by one joint draw.
+        Number of quantiles whose intervals are drawn together.
     ends_only : bool
-        Whether the ends are drawn alone; otherwise each quantile is drawn between its own.
+        Whether the ends are drawn alone; otherwise each quantile is drawn between the ends of its interval.
     confidence : float
-        In (0, 1).
+        Confidence of the intervals, in (0, 1).
 
     Returns
     -------
     ndarray, shape (levels, 2)
-        The quantiles of order ``(1 + confidence) / 2`` of the noise in the ranks of lower and upper ends.
+        The quantiles, at ``(1 + confidence) / 2``, of the noise in the ranks of the lower and the upper ends.
     """
     each = 2 if ends_only else 3
     ends = np.array([[each * k + 1, each * k + each] for k in range(levels)])
     p = np.array((1 + confidence) / 2)
     margins = np.array([[bridge_quantile(p, rate, int(end), each * levels) for end in pair] for pair in ends])
-    margins.flags.writeable = False  # it is cached
+    margins.flags.writeable = False  # the array is cached and must not change
     return margins
 
 
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
-    """Return how many ranks there are on either side of each quantile, shape (levels, 2): half the way to the next."""
+    """Return the ranks on each side of each quantile, shape (levels, 2): up to the end, or half way to the next."""
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
     return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
 
 
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
-    """Return the ranks wanted of each quantile's ends, and between them of itself unless `ends_only`; ascending.
+    """Return the target ranks of each interval's ends, with the quantile between them unless `ends_only`; ascending.
 
-    They are ``T - min(h, room)``, ``T = level n`` and ``T + min(h, room)``, h as in `Ends.reaches`. As n grows no
-    cell is wanted smaller: h and room both increase, so ``min(h, room)`` does; and what is left between neighbours,
-    ``max(0, room - h)``, increases wherever it is positive, because h is concave in n and room linear from 0.
+    They are ``T - min(h, room)``, ``T = level n`` and ``T + min(h, room)``, with h as in `Ends.reaches` and room as in
+    `rooms`. No target count of a cell decreases as n grows: ``min(h, room)`` increases, since h and room do, and so
+    does a positive rest ``max(0, room - h)`` next to it, because h is concave in n and room is linear from 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -155,10 +155,10 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 
 @cache
 def box_quantile(J: int, confidence: float) -> float:
-    """Return the quantile of order ``(1 + confidence) / 2`` of ``rate e_j``, where e is a rank's error.
+    """Return the quantile, at ``(1 + confidence) / 2``, of `rate` times the rank error e of one of J boundaries.
 
-    The radius is gamma distributed with shape J + 1, the error uniform up to it:
-    ``P(|e| > a) = P(r > a) - (a / J) P(r' > a)``, where r' has shape J.
+    The largest error r is gamma distributed with shape J + 1, and e is uniform on [-r, r] (both times `rate`):
+    ``P(|e| > a) = P(r > a) - (a / J) P(r' > a)``, where r' is gamma distributed with shape J.
     """
 
     def excess(a: float) -> float:
@@ -169,11 +169,11 @@ def box_quantile(J: int, confidence: float) -> float:
 
 
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
-    """Return what the log density may lose for each rank at the price eps.
+    """Return the decrease of the log density for each rank of the largest error that a budget eps allows.
 
     The targets are ``T = level n`` and ``T -+ h``, ``h = sqrt(a n + m^2)``, whose slopes in n are within ``a / 2 m`` of
-    `level`: one value more moves an error by at most ``S = max(level, 1 - level) + a / 2 m``, where the margin m is
-    itself ``box_quantile / rate``; this is solved for S. One value replaced moves it by at most 1.
+    `level`: one more value changes an error by at most ``S = max(level, 1 - level) + a / 2 m``. Since the margin m is
+    ``box_quantile / rate``, this equation is solved for S. A replaced value changes an error by at most 1.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -183,7 +183,7 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
 
 
 def box_targets(n: int, level: float, confidence: float, margin: float, ends_only: bool) -> FloatArray:
-    """Return the ranks wanted of the ends, and between them of the quantile unless `ends_only`; any real numbers."""
+    """Return the target ranks, not all whole, of an interval's ends, with the quantile between unless `ends_only`."""
     z = float(special.ndtri((1 + confidence) / 2))
     h = math.sqrt(z**2 * level * (1 - level) * n + margin**2)
     targets = level * n + h * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])
@@ -192,29 +192,29 @@ def box_targets(n: int, level: float, confidence: float, margin: float, ends_onl
 
 @dataclass(frozen=True)
 class Ends:
-    """The joint draw of quantiles and the ends of their intervals at a price, all of it public.
+    """Description of a joint draw of quantiles and the ends of their intervals; all of it is public.
 
-    A single quantile and its ends are drawn by the largest error of their ranks (`box_ranks`): one row moves that by
-    little more than ``max(level, 1 - level)`` where it appears or vanishes, and by 1 where it is replaced. Several are
-    drawn by the sum of the cells' errors, which a row moves by 2 (`bridge`, `joint_ranks`). For a single one the margin
-    of that would be shorter under "replace"; but ends that err along with each other for nothing fall into gaps
-    together.
+    For a single quantile and its ends the density depends on the largest error of their ranks (`box_ranks`), which one
+    row changes by little more than ``max(level, 1 - level)`` if it appears or vanishes, by 1 if it is replaced. For
+    several it depends on the sum of the cells' errors, which a row changes by 2 (`bridge`, `joint_ranks`). With that
+    sum, a single quantile's margin would be shorter under "replace"; but equal errors of both ends would not lower the
+    density, so that both could fall into one gap.
 
     Parameters
     ----------
     eps : float
-        Price of the draw.
+        Budget of the draw.
     rows : int
-        Rows that one unit may have.
+        Largest number of rows of one unit.
     levels : tuple of float
-        Orders of the quantiles, ascending, in (0, 1).
+        Probabilities of the quantiles, ascending, in (0, 1).
     kind : {"replace", "add_remove"}
     confidence : float
-        Of the intervals.
+        Confidence of the intervals.
     alone : bool
         Whether the ends are drawn without the quantiles.
     points : float
-        How many values are possible, on the public grid.
+        Number of possible values, on the public grid.
     """
 
     eps: float
@@ -227,48 +227,48 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the largest error of a rank decides, and not that of all cells."""
+        """Whether the density depends on the largest rank error, and not on the sum of the cells' errors."""
         return len(self.levels) == 1
 
     @property
     def rate(self) -> float:
-        """What the log density loses for each rank, or value of a cell."""
+        """Decrease of the log density for each rank of the largest error, or each value of a cell's error."""
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
         return cell_rate(self.eps, self.rows)
 
     @property
     def margins(self) -> FloatArray:
-        """How far noise moves the ranks of the ends, shape (levels, 2)."""
+        """Margins, in ranks, for the noise in the ends of the intervals, shape (levels, 2)."""
         if self.box:
             return np.full((1, 2), box_quantile(2 if self.alone else 3, self.confidence) / self.rate)
         return privacy_margins(self.rate, len(self.levels), self.alone, self.confidence)
 
     def reaches(self, n: float) -> FloatArray:
-        """Return how many ranks from each quantile the ends are wanted among n values, shape (levels, 2)."""
+        """Return the target distances, in ranks, of the ends from each quantile among n values, shape (levels, 2)."""
         z, orders = float(special.ndtri((1 + self.confidence) / 2)), np.array(self.levels)[:, None]
         h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + self.margins**2)
         return h
 
     def most_points(self, n: float) -> float:
-        """Return how many points the grid may have, so that boundaries stay where many of n values are equal.
+        """Return the largest number of grid points with which boundaries stay at a point where many values are equal.
 
-        One that leaves a point for the gap beside it gains as many places as that has points, at most, and all that are
-        drawn together may leave for the price of one: that of the equal values between the quantile and the gap, `EDGE`
-        of all or more.
+        A boundary that leaves this point for the gap beside it has at most the points of the gap to choose from. All
+        boundaries of a draw may leave together, at the decrease of the log density for one: that for the equal values
+        between the quantile and the gap, which are a share `EDGE` of all values or more.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return how many times wider the ways between ranks ought to be, shape (levels,): above 1 no interval holds.
+        """Return the ratio of needed to available distances in ranks, shape (levels,); above 1 an interval is invalid.
 
-        Either its ends would lie beyond all values, or half the way to the next quantile. Or numbers may escape: into
-        the empty part of the range, at one of its sides, where the m outermost have ``points^m / m!`` places together,
-        and no rank is wrong but by what it is for the innermost of them; the ``2 / rate`` values that noise passes over
-        are taken to fill one point of the grid, or a part of 1 / `WIDEST` of the range. For each m and side the
-        log density must fall by as much on the way (`fall`), and by as much again as makes that rare (`ESCAPES`). Those
-        that escape push the others, so all numbers of a draw are looked at.
+        First, the ends must not lie beyond all values, or beyond half the distance to the next quantile. Second, the m
+        outermost numbers of a draw must rarely fall into the empty part of the range on one side, in which they have
+        ``points^m / m!`` possible places and only the rank error of the innermost counts; the outermost ``2 / rate``
+        values are assumed to fill one point of the grid, or a share 1 / `WIDEST` of the range. For each m and side the
+        decrease of the log density (`fall`) must exceed the log of these places over the accepted probability
+        `ESCAPES`. Numbers in the empty part push others outwards, so all numbers of a draw are checked.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -276,7 +276,7 @@ class Ends:
         m = np.arange(1.0, targets.size + 1)
         prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
-        if self.box:  # a single order has no others to push
+        if self.box:  # a single quantile has no others to push outwards
             far = np.minimum(middle, n - middle) - h.max(axis=1)
             alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)
             return np.asarray(np.maximum(short, alone), dtype=float)
@@ -287,9 +287,9 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return what the log density falls until the m outermost numbers are out, the innermost from `far` ranks away.
+        """Return the decrease of the log density if the m outermost numbers pass all values, the innermost `far` ranks.
 
-        That of the other numbers is summed up: where they are many, there are many ways to share the error out.
+        The density is summed over the other numbers: the more there are, the more ways there are to divide the error.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -300,10 +300,10 @@ class Ends:
 
     @lru_cache(maxsize=1024)  # noqa: B019 -- a law is a few numbers
     def hopeful(self, n: float) -> Ends | None:
-        """Return the draw of those quantiles whose intervals can hold among n values; None if there are none.
+        """Return the draw of the quantiles whose intervals can be valid among n values; None if there are none.
 
-        Of those that fall short the one furthest from the median is left out, until none falls short: the others have
-        wider ways then. Quantiles that are left out are drawn apart, for `PLAIN` of the price.
+        As long as an interval is invalid, the invalid one furthest from the median is left out, which leaves larger
+        distances to the others. Quantiles that are left out are drawn separately, with a share `PLAIN` of the budget.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():
@@ -319,7 +319,7 @@ class Ends:
         return draw
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise of an end's rank at level 1 - alpha in units of that at `confidence`."""
+        """Return the margin for the noise in an end's rank at confidence 1 - alpha, over that at `confidence`."""
         boundaries = 2 if self.alone else 3
         if self.box:
             return box_quantile(boundaries, 1 - alpha) / box_quantile(boundaries, self.confidence)

@@ -61,7 +61,7 @@ class Set(ABC):
     reach : float
         Largest entry of a vector in absolute value.
     step : float
-        Public grid of contributions, a power of two.
+        Step of the public grid of contributions, a power of two.
     """
 
     @property
@@ -92,7 +92,7 @@ class Set(ABC):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Rows and columns of the coordinates of a packed symmetric matrix."""
+        """Rows and columns of the coordinates, if they are entries of a packed symmetric matrix."""
         return None
 
     def cell(self, k: int) -> Set:
@@ -178,7 +178,7 @@ def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
 
 
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
-    """Return rows of any numbers, each moved toward zero into the ball; NaN becomes zero."""
+    """Return rows of any numbers, each shortened to an l2 length of at most `radius`; NaN becomes zero."""
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
         if not (squared < 1e300).all():

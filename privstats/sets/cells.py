@@ -254,7 +254,7 @@ def _positive_count(cells: int) -> None:
 
 
 def cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
-    """Return cell numbers: integers from 0 to cells - 1."""
+    """Return numbers rounded down to whole cell numbers, and moved to the range from 0 to cells - 1."""
     inside: FloatArray = np.floor(clipped(rows, 0.0, cells - 1.0))
     return inside
 

@@ -109,7 +109,7 @@ class CheckLosses(Set):
     m : int
         Entries of x and of theta, the intercept included.
     tau : float
-        Order of the quantile, in (0, 1).
+        Probability of the quantile, in (0, 1).
     theta_bound : float
         Bound of |theta|_1.
     intercept : bool
@@ -166,7 +166,7 @@ class CheckLosses(Set):
         return False
 
     def tilt(self, exchange: bool) -> float:
-        """Return `tilt` in the norm "hull", ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
+        """Return the constant `tilt` of the norm "hull", ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
         return 2 * self._most - 1 if exchange and self.intercept else 0.0
 
     def project(self, rows: FloatArray) -> FloatArray:

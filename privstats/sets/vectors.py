@@ -126,7 +126,7 @@ class Packed(Set):
 
     @property
     def entry_step(self) -> float:
-        """Grid of the vectors' entries."""
+        """Step of the grid of the vectors' entries."""
         return step_of(self.reach, ROW_BITS)
 
     @property
@@ -143,7 +143,7 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """Index of the released product at each matrix place, shape (order, order); -1 where none is released."""
+        """Index of the released product for each matrix entry, shape (order, order); -1 if it is not released."""
         i, j = self.pairs
         place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
@@ -411,7 +411,7 @@ class BoxProducts(Packed):
         return scales
 
     def _trace(self) -> float:
-        """Return T, the largest |Dr|^2."""
+        """Return T, the largest squared length of D r, a row r with its entries scaled by D."""
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
@@ -516,7 +516,7 @@ class Squares(Set):
 
     @property
     def entry_step(self) -> float:
-        """Grid of the values; contributions are whole numbers of its square."""
+        """Step of the grid of the values; contributions are whole multiples of its square."""
         return step_of(1.0, ROW_BITS)
 
     @property

@@ -30,7 +30,7 @@ class WeightedLosses(Set):
     Parameters
     ----------
     m : int
-        Entries of x.
+        Number of entries of x.
     loss : RowLoss
         The loss l, with bounds `max_slope`, `max_curvature`, `steepest` and `frontier` for any y in the range.
     radius : float
