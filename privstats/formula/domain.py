@@ -175,7 +175,7 @@ class Domain(Mapping[str, Known]):
         return known if isinstance(known, Interval) else EVERYTHING
 
     def is_complete(self, name: str) -> bool:
-        """Whether a column is declared to have no missing values."""
+        """Return whether a column is declared to have no missing values."""
         return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:

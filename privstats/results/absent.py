@@ -51,7 +51,7 @@ ABSENT = {name: cure for cure, names in CURES.items() for name in names.split()}
 
 
 class NotAvailableError(PrivacyError, AttributeError):
-    """An attribute that would reveal rows; `hasattr` is False for it."""
+    """Error for an attribute that a private fit lacks; it is an AttributeError, so that `hasattr` returns False."""
 
 
 def missing(name: str, owner: str) -> AttributeError:

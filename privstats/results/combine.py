@@ -90,7 +90,7 @@ def _check_chance(fits: Sequence[Results]) -> None:
 
 
 def _repeated(fits: Sequence[Results]) -> bool:
-    """Whether one fit is a copy of the other: all released numbers that have noise of a known law are equal."""
+    """Return whether one fit is a copy of another: all released numbers with noise of a known law are equal."""
     values = [[one.value.tobytes() for one in fit.releases if hasattr(one.law, "scale")] for fit in fits]
     known = [tuple(value) for value in values if value]
     return len(set(known)) < len(known)
@@ -123,7 +123,7 @@ def _check_same(fits: Sequence[Results]) -> None:
 
 
 def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
-    """Return the account that all fits share; otherwise a new, spent account with the promise of all fits together."""
+    """Return the account that all fits share; or else a new, spent account with the guarantee of all fits together."""
     if facts.shared:
         return fits[0].account
     account = Account(facts.promise)
@@ -183,7 +183,7 @@ def _described(every: Sequence[FitFacts]) -> str:
 
 
 def _number(numbers: Iterable[int | None], same: bool) -> int | None:
-    """Return the total number of rows, if the number of each fit is public."""
+    """Return the total number of rows (or units) of the fits; None if the number of one fit is private."""
     known = list(numbers)
     if any(n is None for n in known):
         return None

@@ -60,7 +60,7 @@ class Empty:
 
 
 def deployment(fit: FitNumbers) -> str:
-    """Return the record of a fit.
+    """Return the registry's record of a fit, as YAML text.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The public facts of a fit: the call, the promise, and the method with the reason for its choice."""
+"""The public facts of a fit: the call, the privacy guarantee, and the method with the reason for its choice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REGRESSIONS = ("lm", "glm", "rq")  # functions that test coefficients against ze
 
 
 class PublicDesign(Protocol):
-    """The members of a design that results use; they hold no rows."""
+    """Interface of a design, a formula with its declared columns, for results; it holds no rows."""
 
     @property
     def domain(self) -> Any:
@@ -49,7 +49,7 @@ class FitFacts:
     title : str
         Heading of the summary, before the formula: "Private linear regression".
     formula : str
-        As the user wrote it.
+        The formula, as the user wrote it.
     promise : Promise
         The guarantee that was asked for and is kept; its `neighbors` name the unit.
     mech, mech_words : str
@@ -76,9 +76,9 @@ class FitFacts:
     budget : tuple of (str, float)
         Names of the questions, and their shares of the whole budget.
     accounted : Promise, optional
-        The promise that was divided among the questions, if it differs from `promise`: mu in place of (eps, delta).
+        The guarantee that was divided among the questions, if it differs from `promise`: mu in place of (eps, delta).
     kept : Promise, optional
-        The promise that the mechanisms keep, if it is stronger than `promise`: mu of normal noise, in place of rho.
+        The guarantee that the mechanisms give, if it is stronger than `promise`: mu of normal noise, in place of rho.
     seeded : int or str, optional
         The seed, or words for a generator; None if the noise comes from the operating system.
     shared : bool
@@ -94,7 +94,7 @@ class FitFacts:
     levels : tuple of (tuple or None)
         For the mode of a column with levels: its levels; the estimate is the position of one of them. Empty otherwise.
     residual_unit : float
-        Length in the response's units of a residual of 1 in `diagnostics`.
+        Size, in the response's units, of one unit of the residuals' scale in `diagnostics`.
     loss : str, optional
         Loss of a linear regression: "squares", "huber".
     link : str, optional
@@ -106,7 +106,7 @@ class FitFacts:
     design : Design, optional
         The map from new rows to columns, for `predict`; holds no data.
     subset, weights, offset : str, optional
-        As the user wrote them.
+        Condition on rows, row weights and offset, as the user wrote them.
     notes : tuple of Note
         Notes about the fit as a whole; notes about estimates are in the estimate.
     digest : str
@@ -157,12 +157,12 @@ class FitFacts:
 
     @property
     def neighbors(self) -> Neighbors:
-        """The neighbouring relation of the promise."""
+        """The neighbouring relation of the guarantee."""
         return self.promise.neighbors
 
     @property
     def divided(self) -> Promise:
-        """The promise that was divided among the questions."""
+        """The guarantee whose budget was divided among the questions."""
         return self.accounted or self.promise
 
     @property

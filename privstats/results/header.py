@@ -44,9 +44,9 @@ def not_private(seed: int | str) -> str:
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:
-    """Return a second line: eps and delta that mu or rho implies; empty for other promises.
+    """Return a second line of the guarantee: the eps and delta that mu or rho implies; empty for eps.
 
-    `kept` is the promise of the mechanisms, if it implies more.
+    `kept` is the guarantee of the mechanisms, if it is stronger.
     """
     if promise.currency == "eps":
         return ""
@@ -72,7 +72,7 @@ def rows(facts: FitFacts) -> str:
 
 
 def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
-    """Return algorithm, noise and the reason for their choice; `numbers` has the numbers of the notes, by key."""
+    """Return the method, its noise and the reason for the choice in words; `numbers` maps keys of notes to numbers."""
     noise = "" if facts.noise in (None, facts.mech) else f", noise {facts.noise}"
     why = facts.why
     for key, k in numbers.items():
@@ -129,7 +129,7 @@ def accepts(
 
 
 def met(width: float, wanted: float) -> str:
-    """Return whether a width is at most the wanted width."""
+    """Return in words whether a width is at most the wanted width."""
     if math.isnan(width):
         return "not met: no interval"
     return f"{'met' if width <= wanted else 'not met'}: {width:.3g}"
@@ -148,7 +148,7 @@ def ledger(facts: FitFacts, charged: Account) -> str:
         return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
     of = budget.currency
-    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # not the difference: mu adds in squares
+    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # not the difference, since squares of mu add up
     gone = "" if charged.book.kept else " (gone when Python ends)"
     return f"{name}: {of} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest}{gone}"
 
@@ -163,7 +163,7 @@ def unit_of(promise: Promise) -> str:
 
 
 def shared(promise: Promise) -> str:
-    """Return the additive parameter of a promise (eps, mu^2 or rho): costs add up in it, and shares divide it."""
+    """Return the name of a guarantee's additive parameter (eps, mu^2 or rho), in which costs and shares add up."""
     return "mu^2" if isinstance(promise, GaussianDP) else promise.currency
 
 

@@ -305,7 +305,7 @@ def _token(text: str, at: int, side: list[str], names: Sequence[str]) -> int:
 
 
 def _written(text: str, at: int) -> str:
-    """Return an unknown name at the start of the text, together with the brackets that follow it."""
+    """Return the unknown name at position `at` of a text, together with the brackets that follow it."""
     match = re.compile(r"[\w.]+(?:\([^()]*\))?(?:\[[^\]]*\])?").match(text, at)
     return match[0] if match else text[at:]
 

@@ -45,10 +45,10 @@ NUMBERS = (
     "bias_bound",
 )
 STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of its square
-NEAR_ZERO = 2.0**-10  # smallest size of a number when its step is computed, as a share of the width of its bounds
+NEAR_ZERO = 2.0**-10  # floor of a predictor's size in its step, as a share of the width of its bounds
 MOST_ROWS = 1000  # most rows of a table
 MOST_GRID = 100_000  # most rows of a grid
-MOST_DRAWS, LEAST_DRAWS = 1999, 199  # draws of the coefficients: they show the curvature of a link to intervals
+MOST_DRAWS, LEAST_DRAWS = 1999, 199  # numbers of draws of the coefficients, by which intervals allow for a link
 MOST_DRAWN = 20_000_000  # most means computed over all draws
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
@@ -106,7 +106,7 @@ class MarginalTable:
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """A grid of synthetic rows: each row of a table is the mean of the next `averaged` rows of the grid.
+    """A grid of synthetic rows; each row of the table is the mean over `averaged` consecutive rows of the grid.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class _Part:
 
     @classmethod
     def moved(cls, rows: pd.DataFrame, name: str, values: Any, weight: Any = 1.0) -> _Part:
-        """Return the rows with other values in one column."""
+        """Return a copy of the rows with one column set to the given values, and the weights of the rows."""
         return cls(rows.assign(**{name: values}), np.broadcast_to(np.asarray(weight, dtype=float), (len(rows),)))
 
 
@@ -203,7 +203,7 @@ class _Call:
 
 
 def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return the table of `Results.means`."""
+    """Return the table of marginal means that `Results.means` describes."""
     call = _call(results, term, at, by, simultaneous, alpha)
     values = call.at.get(call.name, call.known[call.name].levels)
     grid = call.grid(list(call.known), {} if values is None else {call.name: values})
@@ -216,7 +216,7 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: 
 def comparisons_table(
     results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, simultaneous: bool, alpha: float
 ) -> MarginalTable:
-    """Return the table of `Results.comparisons`."""
+    """Return the table of differences of means that `Results.comparisons` describes."""
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is None:
@@ -240,7 +240,7 @@ def comparisons_table(
 
 
 def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return the table of `Results.slopes`."""
+    """Return the table of derivatives of the mean that `Results.slopes` describes."""
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is not None:
@@ -263,7 +263,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 def _changes(
     call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
 ) -> MarginalTable:
-    """Return weighted sums of means at other values of a numeric column: `moves` has the values and their weights."""
+    """Return a table of weighted sums of means at changed values of a numeric column; `moves` gives values, weights."""
     if call.known[call.name].dates:
         raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
     needed = _needed(call)
@@ -309,7 +309,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
 def _quantity(
     results: FitNumbers, blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]], averaged: int, mean: bool
 ) -> _Quantity:
-    """Return the weighted sum, over parts, of the means of `averaged` consecutive rows each."""
+    """Return the weighted sum of the blocks' fitted means, averaged over every `averaged` consecutive rows."""
     estimate, link = results.estimate, results.facts.link
 
     def over(values: FloatArray) -> FloatArray:

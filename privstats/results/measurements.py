@@ -61,7 +61,7 @@ def as_json(releases: Sequence[Release]) -> str:
 
 
 def form_of(release: Release) -> Form:
-    """Return name, density and place of the noise of a release; a value chosen by its score has noise in the score."""
+    """Return the name and density of a release's noise, and the quantity to which it is added (value or score)."""
     form = FORMS.get(type(release.law).__name__, BY_ROWS)
     return form._replace(noise_in="score") if hasattr(release.within, "theta_bound") and form is not BY_ROWS else form
 
@@ -97,7 +97,7 @@ def _coordinates(release: Release) -> tuple[str, ...]:
 
 
 def _summed(within: Any, k: int) -> tuple[str, ...]:
-    """Return descriptions of the quantities that k sums over the rows add up."""
+    """Return a description of each of the k sums over rows in a release."""
     match type(within).__name__:
         case "ByCell":
             inner = _summed(within.inner, k // within.cells)

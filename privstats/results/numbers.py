@@ -355,7 +355,7 @@ class FitNumbers:
 
     @property
     def _terms(self) -> tuple[Any, ...]:
-        """Return the names of the terms; a term with several tau or groups appears once."""
+        """Names of the terms; a term with several tau or groups appears once."""
         return tuple(dict.fromkeys(label[0] for label in self.facts.labels)) or tuple(self.estimate.names)
 
     @property

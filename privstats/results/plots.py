@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ALONG = ("tau", "q")  # keys with numeric values: the estimates of a term form a path along them
 TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error; colour-blind readers see both
 BAR = "0.85"  # bars are of a lighter grey than intervals
-ACROSS = 3  # panels in a row
+ACROSS = 3  # largest number of panels in a row
 WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: width of a single panel, of one of several, height of a line of text
 TITLE = 60  # most characters in a line of the title of a single panel
 BESIDE = 40  # most characters in a line of a name beside an axis
@@ -170,7 +170,7 @@ def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Estimates at their positions: those of a path or of bins from left to right, those by name from top to bottom.
+    """A panel of estimates: along a numeric axis from left to right, or listed by name from top to bottom.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class Prediction:
 
 
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
-    """Return the predictions of `Results.get_prediction`."""
+    """Return fitted means with errors and intervals, as `Results.get_prediction` describes them."""
     facts, estimate = results.facts, results.estimate
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:

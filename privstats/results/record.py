@@ -90,7 +90,7 @@ def _write_object(value: Any) -> Any:
     if not isinstance(made, tuple):
         raise OptionError(f"a {type(value).__name__} cannot be written as a dict; pickle the result instead")
     maker, arguments, state = (*made, None)[:3]
-    if maker is copyreg.__newobj__:  # type: ignore[attr-defined]  # what classes without a way of their own are made by
+    if maker is copyreg.__newobj__:  # type: ignore[attr-defined]  # makes objects of classes without `__reduce__`
         return {"object": [_named(type(value)), _write(list(arguments[1:])), _write(state)]}
     return {"call": [_named(maker), _write(list(arguments)), _write(state)]}
 

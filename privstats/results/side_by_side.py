@@ -40,7 +40,7 @@ HEAD_END, FOOT_END = 2, 1  # spaces after heads, and after lines below the rule,
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
 UNGIVEN = ("not given", "no interval", "no std err")
-MOVED_NOTES = {"clipped", "start", "weights"}  # notes about bias that may exceed the std errors
+MOVED_NOTES = {"clipped", "start", "weights"}  # keys of notes about a bias that may exceed the std errors
 
 Label = tuple[Any, ...]
 
@@ -59,7 +59,7 @@ class TableText(str):
 
 @dataclass(frozen=True)
 class Cell:
-    """An estimate with its stars, and its standard error or a word in place of it, which may be empty."""
+    """A table cell: an estimate with its significance stars, and its standard error, a word instead, or neither."""
 
     estimate: str
     error: str = ""
@@ -103,7 +103,7 @@ def table_of_fits(
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Models side by side.
+    """A table of several fits, with a column for each.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
-    """Return the promise of all fits together, of the kind of a ledger that can count all their promises.
+    """Return the guarantee of all fits together, of the first kind in `COUNTED` that can count all their guarantees.
 
     For (eps, delta) the deltas add up, and eps is the one that the mechanisms keep at the total delta.
     """

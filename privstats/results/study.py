@@ -85,7 +85,7 @@ def study_results_of(content: Mapping[str, Any]) -> StudyResults:
     Raises
     ------
     OptionError
-        If the content is something else.
+        If the content is not that of a study's results.
     """
     found: list[Any] = [content.get(name) for name in ("calls", "failed", "fits")]
     if not all(isinstance(each, list) for each in found) or len({len(each) for each in found}) > 1:

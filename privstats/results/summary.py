@@ -224,7 +224,7 @@ class References:
         return cls(tuple(texts), {note.key: k for k, note in reversed([*enumerate(notes, start=1)])}, tuple(rows))
 
 
-# Notes about all coefficients: on a fit without any estimates, and on a fit without any intervals.
+# Keys of notes about all coefficients: on a fit without any estimates, and on a fit without any intervals.
 NOTHING = ("no level", "small weights")
 NO_INTERVALS = (
     "no inference",
@@ -245,7 +245,7 @@ NO_INTERVAL = "No interval for {names}: the releases do not determine the error.
 
 
 def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
-    """Whether the function gives estimates only, never intervals, as the mode does."""
+    """Return whether the function gives estimates only, never intervals, as the mode does."""
     nothing = np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any()
     return bool(nothing) and not facts.tested
 

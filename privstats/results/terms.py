@@ -20,7 +20,7 @@ ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh") 
 
 
 def term_tests(results: FitNumbers) -> pd.DataFrame:
-    """Return the table of `Results.wald_test_terms`."""
+    """Return a Wald test of each term, in the table that `Results.wald_test_terms` describes."""
     terms = getattr(results.facts.design, "terms", None)
     if terms is None:
         raise FormulaError(
@@ -36,7 +36,7 @@ def term_tests(results: FitNumbers) -> pd.DataFrame:
 
 
 def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) -> pd.DataFrame:
-    """Return the table of `Results.t_test_pairwise`."""
+    """Return tests of all pairs of levels, in the table that `Results.t_test_pairwise` describes."""
     from statsmodels.stats.multitest import multipletests
 
     others = (MAX_T, *ADJUSTMENTS[1:])

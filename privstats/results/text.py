@@ -104,7 +104,7 @@ def aligned(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _exceptional(cell: str) -> bool:
-    """Whether a cell is excluded from the alignment of decimal points: an exponent, infinity or a word."""
+    """Return whether a cell is excluded from the alignment of decimal points: an exponent, infinity or a word."""
     return any(letter.isalpha() for letter in cell)
 
 
@@ -143,7 +143,7 @@ class Column:
         return aligned(plain) if self.align else plain
 
     def text(self) -> tuple[str, tuple[str, ...]]:
-        """Return head and cells, right-justified to a width."""
+        """Return head and cells, right-justified to the column's width."""
         return self.head.rjust(self.width), tuple(cell.rjust(self.width) for cell in self._shown)
 
 

@@ -71,7 +71,7 @@ def _component(parts: tuple[Any, ...]) -> Any:
 
 
 def glance(results: FitNumbers) -> pd.DataFrame:
-    """Return a frame with one row: guarantee, rows, method and diagnostics of the fit; NaN for those it lacks."""
+    """Return a frame with one row: guarantee, rows, method and diagnostics of the fit; NaN if a number is missing."""
     facts, found = results.facts, results.diagnostics
     neighbors = facts.neighbors
     values = (
@@ -90,6 +90,6 @@ def glance(results: FitNumbers) -> pd.DataFrame:
 
 
 def numbers_of(promise: Promise) -> tuple[float, ...]:
-    """Return eps, delta, mu and rho of a promise; NaN for those it lacks."""
+    """Return eps, delta, mu and rho of a guarantee; NaN for parameters that it lacks."""
     own = {"delta": 0.0} if isinstance(promise, PureDP) else {}
     return tuple((own | promise.numbers).get(name, math.nan) for name in GLANCE[:4])
