@@ -61,7 +61,7 @@ class BareFactor:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The raw columns that the expression reads."""
+        """Names of the data's columns in the expression."""
         return self._part.reads
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:

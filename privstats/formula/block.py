@@ -27,7 +27,7 @@ Place = tuple[int | None, int | None]  # key of a summand: indices of a factor a
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Some columns of a row: ``number * slopes[code] + shifts[code]``.
+    """Some columns of the model matrix, for each row: ``number * slopes[code] + shifts[code]``.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Block:
     codes : tuple of integer arrays, shape (n,)
         For each factor, the index of the row's level; 0 in rows that are not present.
     layout : Layout
-        How numbers and codes make the columns of a row.
+        Definition of the columns of a row by its numbers and codes.
     weights : ndarray, shape (n,), optional
         Weight of each row, in [0, 1]; None if all weights are 1.
     """

@@ -56,7 +56,7 @@ class Columns:
     Parameters
     ----------
     formula : str
-        As the user wrote it.
+        The formula, as the user wrote it.
     domain : Domain
         Public knowledge of the columns.
     subset : str, optional
@@ -66,9 +66,9 @@ class Columns:
     group : LevelFactor, optional
         The grouping factor.
     reads : tuple of str
-        The raw columns that are read.
+        Names of the data's columns that are read.
     complete : bool
-        Whether every row is present.
+        Whether every row counts, whatever its cells contain.
     lacking : tuple of str
         Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     components : tuple
@@ -115,7 +115,7 @@ class Columns:
 
     @property
     def factors(self) -> tuple[DesignFactor, ...]:
-        """The grouping factor as a tuple, in the order of a block's codes; an empty tuple if there is none."""
+        """The grouping factor, as a tuple of one element; an empty tuple if there is none."""
         if self.group is None:
             return ()
         return (DesignFactor(self.group.code, self.group_levels, np.zeros((len(self.group_levels), 0)), (), True),)
@@ -133,7 +133,7 @@ class Columns:
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
         """Map raw rows to clamped values in the user's units, each row by itself. Levels become their positions.
 
-        Presence is decided as by `Design.block`.
+        The rows that count are those of `Design.block`.
         """
         rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
         numbers = np.empty((len(present), self.width), order="F")
@@ -324,7 +324,7 @@ def bind_columns(
     components: tuple[Component, ...] = (None,),
     component: str = "component",
 ) -> Columns:
-    """Bind a formula of columns to a domain; no data are read.
+    """Return the columns of a formula with their declarations in a domain; no data are read.
 
     Parameters
     ----------

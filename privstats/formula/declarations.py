@@ -31,7 +31,7 @@ class Known(ABC):
 
     @property
     def typical(self) -> Known:
-        """Declaration of usual values: for a column declared by centre and scale, of uniform numbers with both."""
+        """Declaration of usual values: if centre and scale are declared, of uniform numbers with this mean and sd."""
         return self
 
     @abstractmethod

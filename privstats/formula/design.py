@@ -62,7 +62,7 @@ class Design:
     Parameters
     ----------
     formula : str
-        As the user wrote it.
+        The formula, as the user wrote it.
     domain : Domain
         Public knowledge of the columns.
     written : tuple of str or None
@@ -77,16 +77,16 @@ class Design:
     response : str
         The response, as the formula writes it.
     reads : tuple of str
-        The raw columns that `block` reads.
+        Names of the data's columns that `block` reads.
     complete : bool
-        Whether every row is present: all columns are declared complete, all expressions are numbers everywhere, there
-        is no `subset`, and all weights are equal.
+        Whether every row counts: all columns are declared complete, all expressions have finite values everywhere,
+        there is no `subset`, and all weights are equal.
     lacking : tuple of str
         Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     layout : Layout
-        How numbers and codes of a block make the columns of a row.
+        Definition of the columns of a row by the numbers and codes of a block.
     factors : tuple of DesignFactor
-        The factors, in the order of a block's codes.
+        The factors, in the order in which a block stores their codes.
     centers, halves : ndarray, shape (coefficients,)
         Centre and half-range: a column scaled to the box [-1, 1] is (the user's column - center) / half.
     response_center, response_half : float
@@ -135,7 +135,7 @@ class Design:
 
     @property
     def largest_weight(self) -> float:
-        """The largest weight, which counts as one row."""
+        """The largest possible weight of a row; a row of this weight counts as one row."""
         return self._selection.largest_weight
 
     @property
@@ -300,7 +300,7 @@ class Design:
         Raises
         ------
         FormulaError
-            If it cannot be read as linear equations in the coefficients.
+            If the hypothesis cannot be read as linear equations in the coefficients.
         """
         return constraint(self.names, hypothesis)
 
@@ -322,7 +322,7 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return the directions v with ``columns @ v = 0`` in every row with kept levels, as the contrasts imply.
+        """Return the directions v with ``columns @ v = 0`` in all rows with kept levels, as follows from the contrasts.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class Design:
         Returns
         -------
         ndarray, shape (coefficients, directions)
-            Orthonormal, for coefficients in the box.
+            Orthonormal directions, for coefficients of the scaled columns.
         """
         if kept is None:
             return self._hidden
@@ -344,7 +344,7 @@ class Design:
 
     @cached_property
     def prior(self) -> tuple[FloatArray, FloatArray]:
-        """Centre and standard deviation of each column without the intercept, then of the response, in the box.
+        """Centre and standard deviation of each scaled column but the intercept, then of the scaled response.
 
         They are those of uniform numbers between the bounds, or the declared centre and scale of a column.
         """
@@ -392,7 +392,7 @@ def bind_regression(
     family: Mean | None = None,
     rows: int | None = None,
 ) -> Design:
-    """Bind a formula to a domain; no data are read.
+    """Return the design of a formula with the declarations of a domain; no data are read.
 
     Parameters
     ----------
@@ -428,7 +428,7 @@ def bind_regression(
 def _rebound(
     formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
 ) -> Design:
-    """Return a design bound again, perhaps with other estimated bounds, which are never refused."""
+    """Return the design of the same arguments, perhaps with other estimated bounds, which are never refused."""
     return _bound_to(formula, domain, *written, family, None)
 
 
@@ -548,7 +548,7 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
 
 
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return centre and half-range of each column; the intercept remains 1 in the box."""
+    """Return centre and half-range of each column; the column of the intercept remains 1 after scaling."""
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
     halves = [interval.half if intercept else interval.magnitude for interval in intervals]
     if intercept:

@@ -23,7 +23,7 @@ from privstats.formula.values import walk
 
 WHOLE = range(1, 100)  # exponents with which a power is a product
 FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # R's spelling of C(...)
-TREES = 1024  # syntax trees that are cached
+TREES = 1024  # largest number of cached syntax trees
 MOST_NODES = 300  # largest number of nodes of an expression, well below Python's recursion limit
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
 OF_ALL_ROWS = (

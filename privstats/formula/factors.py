@@ -62,7 +62,7 @@ class NumericFactor:
 
     @property
     def probe(self) -> Any:
-        """One synthetic row for `language.code_columns`."""
+        """One synthetic row of the factor, from which patsy derives its columns."""
         return numeric_probe(0)
 
     @property
@@ -120,10 +120,10 @@ class LevelFactor:
     ----------
     code : str
     name : str
-        The raw column.
+        Name of the data's column.
     levels : Levels
     contrast : object
-        Coding of the levels, from `language`.
+        Coding of the levels as dummies or other contrasts, an object of patsy.
     """
 
     code: str
@@ -407,7 +407,7 @@ def _levels(code: str, name: str, domain: Domain) -> Levels:
 
 
 def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
-    """Refuse a column used as a number and declared as [0, 20] or [0, 0.5]; [0, 1] are levels of a truth value."""
+    """Refuse a numeric column with a list such as [0, 20] in place of bounds; [0, 1] are levels of a truth value."""
     match levels.values:
         case (int() | float() as low, int() | float() as high) if (
             levels.listed and low < high and not (high - low == 1 and float(low).is_integer())

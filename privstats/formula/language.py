@@ -29,7 +29,7 @@ CODINGS: dict[str, type] = {kind.__name__: kind for kind in (Treatment, Sum, Hel
 SPLINES: dict[str, type] = {"bs": BS, "cr": CR, "cc": CC}
 TICKS = re.compile(r"`([^`]*)`?")
 NAME = re.compile(r"[^\W\d][\w.]*")
-FORMULAS = 64  # parsed formulas that are cached
+FORMULAS = 64  # largest number of cached formulas
 
 
 @dataclass(frozen=True)

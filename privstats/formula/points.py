@@ -37,7 +37,7 @@ def synthetic(
     repeats: int,
     columns: int,
 ) -> tuple[Mapping[str, Any], int]:
-    """Return public points of the domain as admitted columns, and their number; none if too many would be needed.
+    """Return public points of the domain as columns, and their number; no points if too many would be needed.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from privstats.formula.domain import Domain
 
 @dataclass(frozen=True)
 class Predictor:
-    """Public knowledge of one raw column.
+    """Public knowledge of one column of the data.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Predictor:
 
     @property
     def example(self) -> str:
-        """A legal value as code."""
+        """A legal value, as Python code."""
         return f"{self.value:g}" if isinstance(self.value, float) else repr(self.value)
 
 

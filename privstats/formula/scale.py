@@ -29,7 +29,7 @@ class Scale(Numbers):
     Raises
     ------
     DomainError
-        If they are not finite numbers, or the scale is not positive.
+        If a number is not finite, or the scale is not positive.
 
     Examples
     --------

@@ -21,9 +21,9 @@ from privstats.formula.factors import NumericFactor, numeric
 from privstats.formula.language import a
 from privstats.numerics.law import FloatArray
 
-LARGEST_OFFSET = 1000.0  # largest size of an offset
+LARGEST_OFFSET = 1000.0  # largest absolute value of an offset
 EXAMPLES = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
-WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, where & binds less tightly than >=
+WORDS = {"&": "and", "|": "or", "~": "not"}  # operators that bind less tightly than >=, as & does in pandas' query
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,11 @@ class Selection:
 
     @property
     def largest_weight(self) -> float:
-        """The largest weight, which counts as one row."""
+        """The largest possible weight of a row; a row of this weight counts as one row."""
         return 1.0 if self.weights is None else self.weights.within.hi
 
     def keeps(self, rows: Mapping[str, Any], n: int) -> NDArray[np.bool_]:
-        """Return the mask of the `n` admitted rows that count."""
+        """Return the mask of the rows, of `n`, that condition and weight keep."""
         kept = np.ones(n, dtype=bool)
         if self.subset is not None:
             holds = self.subset.values(rows)[:, 0]

@@ -25,14 +25,14 @@ LONGEST = MOST_NODES * 4 // 5  # most nodes of an expression; the rest of the li
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
-    """Return ``X params`` as an expression in columns.
+    """Return the linear predictor ``X params`` as an expression in columns.
 
     Parameters
     ----------
     made : Terms
     params : ndarray, shape (columns,)
     domain : Domain
-        Declares the bounds of expressions.
+        Declared bounds of the expressions.
     """
     terms: list[tuple[str, ...]] = []
     curves: dict[tuple[str, ...], FloatArray] = {}

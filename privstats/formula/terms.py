@@ -1,7 +1,7 @@
 """The terms of a formula: the numbers and codes that make its columns, in the user's units and in the box [-1, 1].
 
-A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. A product of numbers is
-one number of a block; a product of factors has one code, for pairs of levels.
+A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. A block
+of rows has one number for each product of numbers, and one code (of pairs of levels) for each product of factors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
-Key = tuple[str, ...]  # raw columns of levels, and conditions, that one code combines
+Key = tuple[str, ...]  # columns of levels, and conditions, of a factor or combination of factors
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # how a formula writes a column of levels with its coding
 LARGEST = Interval(-1e300, 1e300)
 Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the index of its column
@@ -38,11 +38,11 @@ class DesignFactor:
     Parameters
     ----------
     name : str
-        As the formula writes it; "a:b" for a combination.
+        Name as the formula writes it; "a:b" for a combination.
     levels : tuple
-        For a combination: pairs, in which the level of the last factor varies fastest.
+        For a combination: tuples of levels, in which the level of the last factor varies fastest.
     contrasts : ndarray, shape (levels, columns)
-        Values of the design's columns in the box at each level.
+        Values of the design's scaled columns at each level.
     columns : tuple of int
         Indices, among the design's names, of the columns that depend on this factor's level alone.
     used : bool
@@ -80,16 +80,16 @@ class DesignFactor:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Columns that are a product of numbers times the contrasts of one code.
+    """Columns of the model matrix: a product of numeric factors times contrasts of a factor or combination of factors.
 
     Parameters
     ----------
     columns : tuple of int
         Indices of the columns in the formula.
     number : int, optional
-        Index of the product of numbers; None if there is none.
+        Index of the product of numeric factors; None if there is none.
     factor : int, optional
-        Index of the code; None if there is none.
+        Index of the factor or combination of factors, in `Terms.keys`; None if there is none.
     contrasts : ndarray, shape (levels or 1, columns)
     """
 
@@ -205,7 +205,7 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the layout of rows in the box: ``(number * contrast - center) / half`` in terms of scaled numbers."""
+        """Return the definition of the scaled columns, ``(number * contrast - center) / half``, by scaled numbers."""
         terms = []
         for product in self.products:
             at = list(product.columns)
@@ -244,7 +244,7 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return `Design.null_space`: directions that vanish separately for each product of numbers."""
+        """Return the null space of the columns (`Design.null_space`), from conditions for each product of numbers."""
         allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
         d = len(self.intervals)
         conditions = [np.zeros((0, d))]
@@ -374,7 +374,7 @@ class _Builder:
     intervals: list[Interval]
 
     def add(self, subterm: Subterm) -> None:
-        """Add the columns of a subterm, one product for each product of numbers."""
+        """Add the columns of a subterm: one `Product` for each product of numeric factors."""
         mine = [self.parts[code] for code in subterm.factors]
         for part in mine:
             if isinstance(part, BasisFactor) or (isinstance(part, NumericFactor) and not part.is_condition):

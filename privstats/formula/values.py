@@ -166,7 +166,7 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
     ----------
     node : ast.expr
     of : mapping of str to ndarray or Coded
-        Admitted columns.
+        Columns from `admit`.
     """
     with np.errstate(all="ignore"):
         return np.asarray(walk(node, _Arrays(of)), dtype=float)

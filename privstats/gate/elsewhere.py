@@ -187,7 +187,7 @@ class ValuesElsewhere(RowValues):
 
 
 class CellElsewhere(ValuesElsewhere):
-    """The vectors in one cell, of rows on workers; each scan evaluates a function of the vectors on the workers."""
+    """Vectors of the rows of one cell, on workers; each scan evaluates a function of the vectors on the workers."""
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
         super().__init__(rows, question)

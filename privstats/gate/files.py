@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class File:
-    """A temporary file of arrays and of records of arrays, which is deleted when it is closed.
+    """A temporary file of arrays, and of dataclasses with arrays, which is deleted when it is closed.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class File:
         self._file: IO[bytes] | None = None
 
     def put(self, item: T) -> partial[T] | None:
-        """Write an array or the arrays of a record; return a function that reads it, or None if the disk is full."""
+        """Write an array, or a dataclass with arrays; return a function that reads it, or None if the disk is full."""
         try:
             written = None if self.full else _changed(item, self._write)
         except OSError:
@@ -77,7 +77,7 @@ class _Written:
 
 
 def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
-    """Return an array, or a record, with a function applied to each array."""
+    """Return an array, or a dataclass with arrays, with a function applied to each array."""
     if isinstance(item, np.ndarray | _Written):
         return change(item)
     parts = {field.name: getattr(item, field.name) for field in fields(item)}

@@ -60,7 +60,7 @@ class Planned:
     promise : Promise
         Privacy budget that the question may spend.
     within_share_of : tuple of str
-        For an optional question: labels of the questions whose shares contain its own, at most one in each branch.
+        For an optional question: labels of the questions whose budgets contain its own, at most one in each branch.
     fractions : tuple of float
         Fraction of the budget of each of these questions that the optional question spends.
     """
@@ -127,7 +127,7 @@ class Conversation(ABC):
         Returns
         -------
         list of Release
-            One for each question.
+            One release for each question.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class Conversation(ABC):
         """
 
     def through(self, design: RowMap) -> None:
-        """Read the same rows, and the same rows of each unit, through another design, which may depend on releases."""
+        """Map the same rows, and the same rows of each unit, by another design, which may depend on releases."""
         self._rows = self._rows.through(design)
         self.turns.append(0)
 
@@ -206,7 +206,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def _guarded(self, work: Callable[[], T]) -> T:
-        """Run a computation on rows."""
+        """Run a computation on rows and return its result, without warnings, which could depend on the rows."""
 
     def _left(self, label: str) -> Promise:
         """Return the budget of a planned question, less the part that optional questions have spent."""
@@ -270,8 +270,8 @@ class Gate(Conversation):
     Attributes
     ----------
     watch : callable
-        Called at each turn with the number of turns and the branch, which are public; returns whether another turn
-        may follow with this design.
+        Called with each question, or several together, with the numbers of such calls (`turns`) and the branch, which
+        are public; returns whether another call may follow with this design.
     lengths : mapping
         Expected lengths of intervals, by which the branch was chosen.
     """

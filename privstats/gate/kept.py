@@ -1,6 +1,6 @@
 """Storage of data between passes over the rows: in memory up to a limit, and beyond it in temporary files.
 
-Rows from outside memory are not written to files: they are read again in each pass. Rows of files that do not change
+Rows that are not in memory are not written to files: they are read again in each pass. Rows of files that do not change
 may be kept in memory, within a limit that the user gives.
 """
 

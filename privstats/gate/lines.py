@@ -20,9 +20,9 @@ import pandas as pd
 
 from privstats.errors import OptionError, SourceChangedError
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}  # between cells, by file extension, which ".gz" may follow
-LONGEST = 1 << 20  # largest number of bytes of a line, and of one read
-BROKEN = b"\0"  # stands for a malformed line
+SEPARATORS = {".csv": ",", ".tsv": "\t"}  # of cells, by file extension, which ".gz" may follow
+LONGEST = 1 << 20  # largest number of bytes in a line, and in one read of the file
+BROKEN = b"\0"  # replaces a malformed line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines of these bytes are split at separators without parsing
 
@@ -68,7 +68,7 @@ class TextLines:
             yield _frame(wanted, [[cell or None for cell in columns[self.names.index(name)]] for name in wanted])
 
     def steady(self) -> bool:
-        """Return True if the file has not changed since it was first opened; raise otherwise."""
+        """Return True if the file has not changed since it was first opened; otherwise raise an error."""
         try:
             same = pin_of(self.path) == self.pin
         except OSError:
@@ -138,7 +138,7 @@ def pin_of(path: str) -> tuple[int, ...]:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Return the lines without their ends, in batches; text after the last line end is a line unless it is empty.
+    """Return the lines without line-end characters, in batches; a text after the last one is a line unless it is empty.
 
     A line that is too long is replaced by a malformed one, and is never in memory as a whole.
     """

@@ -80,9 +80,9 @@ class Work(Protocol):
     Attributes
     ----------
     reads : tuple of str
-        The columns that are read.
+        Names of the columns that the task needs.
     unit : str or None
-        The column that names units, if all rows of a unit must be in one part.
+        Name of the column that identifies the unit of a row, if all rows of a unit must be in one part.
     """
 
     @property
@@ -100,7 +100,7 @@ class Elsewhere(Protocol):
     Attributes
     ----------
     parts : int
-        Number of parts of the columns that were last read.
+        Number of parts of the last requested columns.
     """
 
     @property

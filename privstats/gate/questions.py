@@ -143,7 +143,7 @@ class Ask(Laws, Protocol):
         """Return `wanted`: whether to ask the optional question with this label; a rehearsal tries both answers."""
 
     def through(self, design: Any) -> None:
-        """Read the same rows through another design, for instance one with released bounds."""
+        """Map the same rows to blocks by another design, for instance one with released bounds."""
 
     def close(self) -> None:
         """Accept no more questions: inference follows, and a rehearsal may end here."""

@@ -96,7 +96,7 @@ class Batches:
             yield from joined(frames)
 
     def _begin(self, names: Sequence[str] | None) -> Iterable[pd.DataFrame]:
-        """Return the frames of a pass."""
+        """Return the frames of a new pass over the rows."""
         return self.make()
 
     @staticmethod

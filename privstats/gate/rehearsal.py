@@ -27,7 +27,7 @@ from privstats.sets.base import Set
 ROWS = 64
 CUTS = (0, 1, 5, 14, ROWS)  # row numbers at which the audit cuts the rows into smaller blocks
 GROUPS = 2  # number of groups of synthetic units: a total must be the sum of the groups' totals
-UNITS, MOST_ROWS = 29, 2  # synthetic units; each has up to 3 scattered rows, of which 2 count
+UNITS, MOST_ROWS = 29, 2  # numbers of synthetic units, and of rows of a unit that count, of up to 3
 USUAL = 10_000  # assumed number of rows if it is private
 AT_ONCE = 1 << 18  # entries of contributions that are summed at a time
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
@@ -51,7 +51,7 @@ class Asked:
     label, name, kind : str
         Label, name and kind of the question.
     mechanism : AnyMechanism
-        Mechanism that answered.
+        Mechanism that answered the question.
     branch : str or None
         Branch chosen before the question.
     optional : tuple of str
@@ -68,7 +68,7 @@ class Asked:
 
 
 class Rehearsal(Conversation):
-    """A conversation about synthetic rows that records each question and audits it.
+    """A trial run of an estimator on synthetic rows, which records each of its questions and audits it.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows that cou
 
 
 class Audit:
-    """An audit of questions: other rows must not change a bit of the contribution of a row or unit.
+    """An audit of questions: the contribution of a row or unit must not depend on other rows, not even in its last bit.
 
     The synthetic rows are read in one block, in reversed order in smaller blocks, and by groups of units.
 
@@ -234,7 +234,7 @@ class Audit:
         return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 
     def through(self, design: RowMap) -> Audit:
-        """Return the audit of the same rows through another design."""
+        """Return the audit of the same rows with another design, the map of rows to blocks."""
         return Audit(self.frame, design, self.neighbors)
 
     def _rows(self, design: RowMap, *frames: pd.DataFrame) -> BlockRows:
@@ -271,7 +271,7 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return the mask of counting rows, the vectors and the projected vectors of each block."""
+    """Return, for each block, the mask of the rows that count, their vectors, and the projected vectors."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)

@@ -1,4 +1,4 @@
-"""Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes a bit.
+"""Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
 A source reads the rows again in each pass, and a design makes blocks of them. For all sources, this module adds only
 bounded vectors and checks that each pass reads the same units; `gate/units.py` decides which rows of a unit count.
@@ -28,9 +28,9 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # vectors are summed when they have this multiple of a total's entries
+GATHERED = 8  # collected vectors are summed when they have this many times the entries of a total
 LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times the reach of its set
-FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors in steps, in int64
+FOLD_LIMIT = 1 << 62  # largest entry of a unit's summed vectors, in steps, which fits into int64
 
 UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row does not count
 
@@ -49,11 +49,11 @@ class RowMap(Protocol):
     def complete(self) -> bool: ...
 
     def block(self, columns: Mapping[str, pd.Series]) -> Block:
-        """Return the block of some rows."""
+        """Return the block, as numbers and codes, of some rows."""
 
 
 class BlockRows:
-    """The rows of a source, as blocks of a design.
+    """The rows of a source, which a design maps to blocks of numbers and codes.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class BlockRows:
         self._kept: Kept[Block] | None = None
 
     def through(self, design: RowMap) -> BlockRows:
-        """Return the same rows, and the same rows of each unit, through another design, which reads no other columns.
+        """Return the same rows, and the same rows of each unit, mapped by another design, which reads no other columns.
 
         The rows of a unit that count are always chosen through the first design.
         """
@@ -108,7 +108,7 @@ class BlockRows:
         return [one.total() for one in sums]
 
     def accumulator(self, question: Sum) -> Plain | Fold:
-        """Return an empty sum. Several may be filled from parts of the rows, and merged in any order."""
+        """Return an empty sum for a question. Several may be filled from parts of the rows, and merged in any order."""
         if question.folded and self.neighbors.unit is not None:
             return Fold(question, self.neighbors.rows_per_unit)
         return Plain(question)
@@ -123,7 +123,7 @@ class BlockRows:
         Raises
         ------
         SourceChangedError
-            At the end of the pass, before anything of it can be released.
+            If the rows or units have changed; raised before anything of this pass can be released.
         """
         if self._units is not None and self._units.counting is None:
             self._units.choose(self._candidates(self._units))
@@ -200,7 +200,7 @@ class Plain:
         self.waiting: list[FloatArray] = []
 
     def add(self, block: Block, units: UnitNumbers | None) -> None:
-        """Add the rows of a block."""
+        """Add the contributions of the rows of a block."""
         within = self.question.within
         self.waiting.append(within.project(counting(self.question, block, units)[0]))
         rows = sum(map(len, self.waiting))
@@ -229,7 +229,7 @@ class Fold:
         self.seen = np.zeros(0, dtype=bool)
 
     def add(self, block: Block, units: UnitNumbers | None) -> None:
-        """Add the rows of a block to those of their units."""
+        """Add the vectors of a block's rows to the sums of their units."""
         vectors, unit = counting(self.question, block, units)
         assert unit is not None
         size = int(unit.max(initial=-1)) + 1
@@ -303,7 +303,7 @@ def _bytes(array: NDArray[Any]) -> int:
 
 
 class _OneCell(RowValues):
-    """The vectors of rows in one of several cells, from memory if they were gathered before."""
+    """The values of one cell (one first entry of the vectors), from memory if they were gathered before."""
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
         self._values, self._k, self._gathered, self._dim = values, k, gathered, values._dim - 1
@@ -315,7 +315,7 @@ class _OneCell(RowValues):
 
 
 class _Cells:
-    """Values by cell: one scan gathers the values of as many consecutive cells as the memory limit allows."""
+    """Values by cell (first entry of the vector): a scan gathers as many of them as the memory limit allows."""
 
     def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
         self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)

@@ -13,7 +13,7 @@ from privstats.gate.readers import Batches, reader_of
 
 
 class Passes(Protocol):
-    """Rows that are read in passes.
+    """Rows that are read in several passes.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def source_of(data: Any) -> Source:
     data : DataFrame, callable, Arrow table or Source
         A callable without arguments returns an iterable of DataFrames, anew at each call. Files, tables of Arrow and
         DuckDB and frames of polars are read as in `gate/tables.py` and `gate/lines.py`. A user's own source is an
-        object with `n`, `in_memory`, `batches()` and perhaps `head()`, of its class or set in ``__init__``.
+        object with `n`, `in_memory`, `batches()` and perhaps `head()`, of the object or of its class.
 
     Raises
     ------

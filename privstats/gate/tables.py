@@ -24,7 +24,7 @@ NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Columnar(Protocol):
-    """Rows whose passes read only the requested columns."""
+    """Interface of a source of rows that reads only the requested columns in each pass."""
 
     in_memory: bool
 
@@ -151,11 +151,11 @@ class ParquetFiles:
         self._unchanged()
 
     def steady(self) -> bool:
-        """Return True if the files have not changed since they were first opened; raise otherwise."""
+        """Return True if the files have not changed since they were first opened; otherwise raise an error."""
         return bool(self._unchanged() or not self.files)
 
     def _unchanged(self) -> list[tuple[Any, dict[str, Any]]]:
-        """Return the files, or raise if they have changed."""
+        """Return the files, or raise an error if they have changed."""
         anew = [(file.format.make_fragment(file.path, file.filesystem), keys) for file, keys in self.files]
         try:
             same = _pins([file for file, _ in anew]) == self.pins
@@ -207,7 +207,7 @@ def _common(kinds: set[Any]) -> Any:
 
 
 def parquet_files(path: str) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the Parquet files of a path, which may be a folder or have wildcards, with the keys of their folders."""
+    """Return the Parquet files at a path, which may be a folder or have wildcards, and the keys in folder names."""
     from pyarrow.dataset import ParquetFileFormat
     from pyarrow.fs import LocalFileSystem
 
