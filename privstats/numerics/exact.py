@@ -1,7 +1,7 @@
-"""Sums without rounding: contributions are integers on a public grid, so order and chunking cannot matter.
+"""Sums without rounding: contributions are integers on a public grid, so the order of rows and blocks does not matter.
 
-The noise joins as an integer as well, so that a release lies on the same grid whatever the data: the low-order bits
-of a float sum, which can betray the summands (Mironov 2012), do not exist.
+The noise is added as an integer as well, so that a release lies on the same grid whatever the data: the low-order bits
+of a float sum, which can reveal the summands (Mironov 2012), do not exist.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROW_BITS = 21  # bits of entries whose products are summed: 2^11 products add up
 GEMM_ROWS = 2048
 SUM_BITS = 40  # bits of entries that are summed: their grid is 2^-40 times their bound
 MOST_ROWS = 1 << 20  # largest number of rows that are added as int64, which holds 2^62; then Python integers are added
-NOISE_BITS = 20  # bits of noise: releases are rounded to 2^-20 times its scale
+NOISE_BITS = 20  # a release is rounded to 2^-20 times the scale of its noise
 NEARLY = 1e-6  # tolerance in steps: 60 is the six millionth multiple of 1e-5, although 60 / 1e-5 is less in floats
 
 
@@ -83,8 +83,8 @@ def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
     """Return total plus noise, added as integers and rounded to 2^-20 of the noise's public scale.
 
-    ``floor(noise / step) + units = floor((noise + exact) / step)``, because exact is a whole number of steps: a
-    function of ``noise + exact``, and the last rounding a function of that: post-processing of the continuous
+    ``floor(noise / step) + units = floor((noise + exact) / step)``, because exact is a whole number of steps. So the
+    release is a function of ``noise + exact``, and its last rounding, too: post-processing of the continuous
     mechanism, whose guarantee it keeps.
 
     Parameters

@@ -287,9 +287,9 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return the decrease of the log density if the m outermost numbers pass all values, the innermost `far` ranks.
+        """Return the decrease of the log density if the m outermost numbers of a draw lie beyond all values.
 
-        The density is summed over the other numbers: the more there are, the more ways there are to divide the error.
+        `far` is the innermost one's distance from the end, in ranks. The density is summed over the other numbers.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m

@@ -40,7 +40,7 @@ class Diagnostics:
     formula : str
         Formula of the fit.
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
-        Guarantee of all tables together; the cost of the fit comes on top.
+        Guarantee of all tables together, without the cost of the fit itself.
     residuals, binned, scale_location : DataFrame
         One row for each bin; None for a table that was not asked for.
     """

@@ -80,7 +80,7 @@ class FitFacts:
     kept : Promise, optional
         The guarantee that the mechanisms give, if it is stronger than `promise`: mu of normal noise, in place of rho.
     seeded : int or str, optional
-        The seed, or words for a generator; None if the noise comes from the operating system.
+        The seed, or a description of the given generator; None if the noise comes from the operating system.
     shared : bool
         Whether the user supplied the ledger.
     charged : str

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from privstats.errors import OptionError, quote
 
-LINE = 76  # most characters in a line of JSON for people
+LINE = 76  # largest number of characters in a line of JSON written for people
 
 
 def as_line(content: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from privstats.results.text import WIDTH, shown_once
 GAP = 1  # smallest number of characters between two columns
 MANY = 5  # LaTeX tables with more columns are set in small letters
 DENSE = r"\footnotesize\setlength{\tabcolsep}{3pt}"
-KEPT = 40  # most characters in a cell of LaTeX; longer text becomes a note below the table
+KEPT = 40  # largest number of characters in a LaTeX cell; longer text becomes a note below the table
 GREEK = {"eps": r"\varepsilon", "delta": r"\delta", "mu": r"\mu", "rho": r"\rho"}
 EQUATION = re.compile(r"\b(eps|delta|mu|rho) = (\d[\d.]*)(?:e([-+]\d+))?")
 MINUS = re.compile(r"(?<![\w.)\]])-(?=[\d.]|inf\b)")

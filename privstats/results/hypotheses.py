@@ -217,7 +217,7 @@ def estimates(
     widths: tuple[int, int] = (10, 10),
     digits: int = 3,
 ) -> tuple[Column, Column, Column, Column]:
-    """Return columns of estimates, standard errors and intervals; the numbers of a row have the same decimals."""
+    """Return columns of estimates, standard errors and intervals; a row has one number of decimals."""
     error = np.where(np.isfinite(sd), sd, (high - low) / 4)
     places = [decimals(s, v, digits) for s, v in zip(error, value, strict=True)]
 

@@ -41,7 +41,7 @@ class LocalProportion:
         Number of holders, public.
     promise : PureDP
     seeded : int or str, optional
-        The seed, or words for a generator; None if the noise comes from the operating system.
+        The seed, or a description of the given generator; None if the noise comes from the operating system.
     """
 
     proportion: float
@@ -78,7 +78,7 @@ class LocalProportion:
         return self.proportion - half, self.proportion + half
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the table to print.
+        """Return the summary as a table to print.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class LocalFit:
     step_size : float
     promise : GaussianDP
     seeded : int or str, optional
-        The seed, or words for a generator; None if the noise comes from the operating system.
+        The seed, or a description of the given generator; None if the noise comes from the operating system.
     """
 
     estimate: NormalEstimate
@@ -184,7 +184,7 @@ class LocalFit:
         return pd.DataFrame(ends, index=list(self.estimate.names))
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the table to print.
+        """Return the summary as a table to print.
 
         Parameters
         ----------

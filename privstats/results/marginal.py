@@ -46,10 +46,10 @@ NUMBERS = (
 )
 STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of its square
 NEAR_ZERO = 2.0**-10  # floor of a predictor's size in its step, as a share of the width of its bounds
-MOST_ROWS = 1000  # most rows of a table
-MOST_GRID = 100_000  # most rows of a grid
+MOST_ROWS = 1000  # largest number of rows of a table
+MOST_GRID = 100_000  # largest number of rows of a grid
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # numbers of draws of the coefficients, by which intervals allow for a link
-MOST_DRAWN = 20_000_000  # most means computed over all draws
+MOST_DRAWN = 20_000_000  # largest number of means computed over all draws
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."

@@ -28,8 +28,8 @@ TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of samplin
 BAR = "0.85"  # bars are of a lighter grey than intervals
 ACROSS = 3  # largest number of panels in a row
 WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: width of a single panel, of one of several, height of a line of text
-TITLE = 60  # most characters in a line of the title of a single panel
-BESIDE = 40  # most characters in a line of a name beside an axis
+TITLE = 60  # largest number of characters in a line of the title of a single panel
+BESIDE = 40  # largest number of characters in a line of a name beside an axis
 INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
 
 

@@ -2,7 +2,7 @@
 
 An object is written as the name of its class and its state, which in this package consists of numbers, texts, arrays
 and other such objects. Reading creates objects of this package only: it restores the state of each, and calls no
-functions but those that bind a formula to a domain.
+functions but those that make a design from a formula and a domain.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def written(value: object) -> dict[str, Any]:
 
 
 def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
-    """Return the object that `written` wrote.
+    """Return the object of class `kind` that `written` wrote.
 
     Raises
     ------

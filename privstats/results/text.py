@@ -14,7 +14,7 @@ RULE = "-" * WIDTH
 INDENT = 13  # width of the label of a header line, in characters
 NAME = 18  # width of the column of names; a longer name is printed on a separate line
 LONGEST = 10  # numbers with more digits are written with an exponent
-FINEST = 5  # most decimals of a number with an exponent
+FINEST = 5  # largest number of decimals of a number with an exponent
 UNKNOWN = "unknown"
 JOINED = "\u00a0"  # replaces a space at which a line must not break
 

@@ -55,9 +55,9 @@ class Set(ABC):
     Attributes
     ----------
     dim : int
-        Length of the vector that a row function returns.
+        Number of entries of the vector that a row function returns.
     size : int
-        Length of a contribution.
+        Number of entries of a contribution.
     reach : float
         Largest entry of a vector in absolute value.
     step : float
@@ -82,7 +82,7 @@ class Set(ABC):
 
     @property
     def row_step(self) -> float:
-        """Grid on which the vectors of a unit's rows are added before they are projected."""
+        """Step of the grid on which the vectors of a unit's rows are added before they are projected."""
         return step_of(self.reach, FOLD_BITS)
 
     @property

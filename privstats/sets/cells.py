@@ -84,7 +84,7 @@ class Shells(OneHot):
     Parameters
     ----------
     m : int
-        Length of the vectors.
+        Number of entries of the vectors.
     edges : tuple of float
         Outer radii of the shells, increasing; a vector on an edge lies in the inner shell. The last shell has no upper
         limit: its edge only sets the scale of the grid on which vectors of a unit are added.
@@ -200,7 +200,7 @@ class Line(Set):
         Step of the public grid ``k * grid`` of values and releases; 0 means no grid. Values are rounded to the grid,
         and moved to its last point inside the range.
     dim : int
-        Coordinates of a value, all of this range.
+        Number of coordinates of a value, all of them in this range.
     about : tuple of float
         Approximate number of values, in each cell if there are several: public, or released before. It is not a bound;
         a mechanism may decide by it which candidates are worth considering.

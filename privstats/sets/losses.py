@@ -31,7 +31,7 @@ class SquaredLosses(Packed):
     Parameters
     ----------
     m : int
-        Entries of x and of theta, the intercept included.
+        Number of entries of x and of theta, the intercept included.
     theta_bound : float
         Bound of |theta|_1.
     intercept : bool
@@ -107,7 +107,7 @@ class CheckLosses(Set):
     Parameters
     ----------
     m : int
-        Entries of x and of theta, the intercept included.
+        Number of entries of x and of theta, the intercept included.
     tau : float
         Probability of the quantile, in (0, 1).
     theta_bound : float
