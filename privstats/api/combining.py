@@ -1,4 +1,4 @@
-"""`combine`: one result from several fits of one plan, on several sites or repeatedly on the same rows."""
+"""The function `combine`: one result from several fits of one plan, on several sites or on the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frequencies of values: modes and histograms, of a column or by group."""
+"""Private modes and histograms, of a column or by group: the functions `dp_mode` and `dp_hist`."""
 
 # mypy: disable-error-code="empty-body"
 # Functions are declared by signature and docstring; the decorator `verb` makes them run.

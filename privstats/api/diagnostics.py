@@ -1,4 +1,4 @@
-"""`dp_diagnostics`: private residual diagnostics of a fit, which need a budget of their own."""
+"""The function `dp_diagnostics`: private residual diagnostics of a fit, with a budget of their own."""
 
 from __future__ import annotations
 

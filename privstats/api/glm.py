@@ -1,4 +1,4 @@
-"""Generalised linear models."""
+"""Private fits of generalised linear models: the function `dp_glm`."""
 
 # mypy: disable-error-code="empty-body"
 # Functions are declared by signature and docstring; the decorator `verb` makes them run.

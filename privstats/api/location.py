@@ -1,4 +1,4 @@
-"""Location of columns: medians, quantiles and means, of columns or by group."""
+"""Private medians, quantiles and means, of columns or by group: `dp_median`, `dp_quantile` and `dp_mean`."""
 
 # mypy: disable-error-code="empty-body"
 # Functions are declared by signature and docstring; the decorator `verb` makes them run.

@@ -1,4 +1,4 @@
-"""`plan`: the questions of a fit and their budgets, without data."""
+"""The function `plan`, which lists the questions of a fit and their budgets without data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`protect`: confidential rows, their declared domain and their ledger in one object."""
+"""The function `protect`, which puts confidential rows, their declared domain and their ledger into one object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear and quantile regressions."""
+"""Private linear and quantile regressions: the functions `dp_lm` and `dp_rq`."""
 
 # mypy: disable-error-code="empty-body"
 # Functions are declared by signature and docstring; the decorator `verb` makes them run.

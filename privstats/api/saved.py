@@ -1,4 +1,4 @@
-"""`load`: plans, studies and fits from files."""
+"""The function `load`, which reads plans, studies and fits from files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`summary_table`: several fits side by side."""
+"""The function `summary_table`, which prints several fits side by side."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 
 CHUNK = 8000  # number of rows that fit into the processor's cache; a power of two would cause cache conflicts
-TOGETHER = 8  # columns of a product that are computed together
+TOGETHER = 8  # number of columns of a product that are computed at a time
 REMEMBERED = 8  # number of matrices whose tables of summands are cached for the next block
 
 Codes = NDArray[np.intp]

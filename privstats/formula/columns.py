@@ -133,7 +133,7 @@ class Columns:
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
         """Map raw rows to clamped values in the user's units, each row by itself. Levels become their positions.
 
-        The rows that count are those of `Design.block`.
+        The rows that count are chosen as in `Design.block`.
         """
         rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
         numbers = np.empty((len(present), self.width), order="F")

@@ -1,7 +1,7 @@
 """Questions about rows, with bounded contributions, and the interface by which an estimator asks them.
 
 There are two kinds: a total of contributions, and the vectors themselves, which only a mechanism may read. All other
-variety lies in the sets. The row function (`of`, `keep`) is a frozen record of mathematics whose fields are constants
+differences lie in the sets. The row function (`of`, `keep`) is a frozen record of a formula whose fields are constants
 and earlier releases; an error in it cannot break privacy, because the set (`within`) bounds whatever it returns.
 """
 
@@ -134,7 +134,7 @@ class Ask(Laws, Protocol):
         """Ask a question, to be answered by the mechanism `by`; return the release."""
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
-        """Ask several questions in one pass over the rows; `pairs` are (question, mechanism)."""
+        """Ask several questions in one pass over the rows; `pairs` are questions with their mechanisms."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         """Choose the branch with the shortest expected intervals, once per fit; the length must be finite."""

@@ -28,7 +28,7 @@ from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that boundaries fall into the empty part of a column's range
 WIDEST = 2.0**14  # assumed width of the range, in widths of the part that the outermost values fill
-EDGE = 0.035  # share of the values: least distance, in ranks, from a quantile to the last value equal to it
+EDGE = 0.035  # assumed least distance, in shares of all values, from a quantile to the last value equal to it
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # grid of the target ranks if the density depends on the largest rank error, so that errors are exact
 
@@ -77,7 +77,7 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the quantiles at `p` in (0, 1), any shape, of the rank error of boundary j of J, by bisection."""
+    """Return the quantiles, at probabilities `p` of any shape, of the rank error of boundary j of J, by bisection."""
     p = np.asarray(p, dtype=float)
     above = np.array([_unit_quantile(float(tail), j, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
     quantile: FloatArray = np.sign(p - 0.5) * above / rate
@@ -140,9 +140,9 @@ def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
     """Return the target ranks of each interval's ends, with the quantile between them unless `ends_only`; ascending.
 
-    They are ``T - min(h, room)``, ``T = level n`` and ``T + min(h, room)``, with h as in `Ends.reaches` and room as in
-    `rooms`. No target count of a cell decreases as n grows: ``min(h, room)`` increases, since h and room do, and so
-    does a positive rest ``max(0, room - h)`` next to it, because h is concave in n and room is linear from 0.
+    For n values they are T and ``T +- min(h, room)``, with ``T = level n``, h as in `Ends.reaches` and room as in
+    `rooms`. No target count of a cell decreases as n grows: ``min(h, room)`` increases, since h and room do. So does
+    the rest ``max(0, room - h)``, where it is positive, because h is concave in n and room is linear from 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -251,11 +251,11 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points with which boundaries stay at a point where many values are equal.
+        """Return the largest number of grid points at which boundaries among many equal values stay at these values.
 
-        A boundary that leaves this point for the gap beside it has at most the points of the gap to choose from. All
-        boundaries of a draw may leave together, at the decrease of the log density for one: that for the equal values
-        between the quantile and the gap, which are a share `EDGE` of all values or more.
+        A boundary that leaves a run of equal values for the gap next to it has at most all grid points to choose from.
+        All boundaries of a draw may leave together, but the log density decreases only for one of them: for the equal
+        values between the quantile and the gap, which are at least a share `EDGE` of all values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))

@@ -111,7 +111,7 @@ def path_of(path: Any) -> Path:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; refuse repeated names, since readers might see another value than the program."""
+    """Return a JSON object as a dict; refuse repeated names, of which a reader might see another value."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError

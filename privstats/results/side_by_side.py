@@ -70,7 +70,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ModelColumn:
-    """A fit as a column of the table: its head, its entries by label, and the lines below the rule."""
+    """A fit as a column of the table: its head, its cells by label, its number of rows and its guarantee."""
 
     head: str
     entries: Mapping[Label, Cell]

@@ -204,7 +204,7 @@ class References:
 
     @classmethod
     def of(cls, results: FitNumbers, numbers: TableValues) -> References:
-        """Return the notes of a fit; a row without an interval gets a note if it has none."""
+        """Return the notes of a fit; a row of the table without an interval gets a new note if no note is about it."""
         notes, names = results.notes, results.names
         none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
         texts = [note.text for note in notes]
@@ -245,7 +245,7 @@ NO_INTERVAL = "No interval for {names}: the releases do not determine the error.
 
 
 def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
-    """Return whether the function gives estimates only, never intervals, as the mode does."""
+    """Return whether a fit gives estimates only and never intervals, as fits of a mode do."""
     nothing = np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any()
     return bool(nothing) and not facts.tested
 

@@ -20,7 +20,7 @@ APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthog
 
 
 class OneHot(Set):
-    """Indicator vectors of `size` cells; a projected row is the number of its cell.
+    """Indicator vectors of `size` categories (cells); a projected row is the number of its cell.
 
     A contribution is a unit vector of length 1. Two contributions differ by at most 2 (l1), sqrt 2 (l2) or 1 (linf),
     and by 0 if there is only one cell.

@@ -83,7 +83,7 @@ class CodedProducts(BoxProducts):
         return Total(tuple(units[self.pairs].tolist()), self.step)
 
     def _parts(self, rows: FloatArray) -> tuple[list[NDArray[np.intp]], FloatArray]:
-        """Return the levels of projected rows in each group, and their other entries."""
+        """Return the level of each projected row in each group (factor), and the other entries of the rows."""
         first = len(self.groups)
         return list(rows[:, :first].T.astype(np.intp)), rows[:, first:]
 

@@ -389,7 +389,7 @@ class BoxProducts(Packed):
 
     def distance(self, norm: str) -> float:
         distance, length = self._geometry(norm, True)[0]
-        return max(distance, length) if self.counted else distance  # `length`: the distance of rows of weights 1 and 0
+        return max(distance, length) if self.counted else distance  # rows of weights 1 and 0 are at distance `length`
 
     def length(self, norm: str, exchange: bool = True) -> float:
         if self.intercept and not self.counted:
@@ -415,7 +415,7 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return distance and length, weights of squares (index 0 unused), weight of the count, scale of each entry."""
+        """Return (distance, length), the weights of squares (index 0 unused) and count, and the scales of entries."""
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
             raise OptionError(
