@@ -111,7 +111,7 @@ def _plain(level: Any) -> Any:
 
 
 def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the bounds in metadata, including those of a field inside a type."""
+    """Yield the bounds in metadata, including the bounds of a field inside a type."""
     for part in metadata:
         yield from _bounds(getattr(part, "metadata", ()))
         for how in BOUND_NAMES:

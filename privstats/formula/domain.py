@@ -427,7 +427,7 @@ def _name(name: Any) -> str:
 
 
 def _columns_of(name: str) -> tuple[str, ...]:
-    """Return the columns that an expression such as np.log(y) reads; any other name is that of a column."""
+    """Return the columns that an expression such as np.log(y) reads; any other name is the column itself."""
     try:
         node = parse(name)
     except FormulaError:

@@ -73,7 +73,7 @@ class NumericFactor:
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
         """Return the expression's values in rows from `values.admit`, shape (n, 1); NaN if it is not a number."""
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
-        column = isinstance(self.node, ast.Name) and self.node.id == self.code  # clamped already when admitted
+        column = isinstance(self.node, ast.Name) and self.node.id == self.code  # which `values.admit` has clamped
         return (self.within.clamp(values) if clamp and not column else values)[:, None]
 
     @cached_property

@@ -63,7 +63,7 @@ class Interval:
         return max(abs(self.lo), abs(self.hi))
 
     def clamp(self, values: FloatArray) -> FloatArray:
-        """Return `values` with those outside moved to the nearest bound; NaN stays NaN."""
+        """Return `values` with values outside the interval moved to the nearest bound; NaN stays NaN."""
         return np.clip(values, self.lo, self.hi)
 
     def __contains__(self, value: float) -> bool:

@@ -1,4 +1,4 @@
-"""Columns without bounds, of which only centre and scale are declared."""
+"""Columns that are declared by a centre and a scale, without bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAR = 30.0  # distance from the centre, in declared scales, to which values are 
 
 @dataclass(frozen=True)
 class Scale(Numbers):
-    """Numbers without bounds, of which centre and scale are publicly known: for robust regressions.
+    """Numbers without bounds whose centre and scale are publicly known: for robust regressions.
 
     Values are clamped to `FAR` scales about the centre, beyond which a robust loss is no longer sensitive to them.
 

@@ -68,7 +68,7 @@ def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> st
 
 
 def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
-    """Return a numeric factor as an expression, clamped if its bounds do not follow from those of its columns."""
+    """Return a numeric factor as an expression, clamped if its bounds do not follow from its columns' bounds."""
     if isinstance(part, LevelFactor):
         return condition(part, part.levels.values[1])
     known = domain.get(part.code)

@@ -154,7 +154,7 @@ def silent(client: Any) -> Iterator[None]:
             with suppress(ValueError):  # other code may have restored the worker's filters
                 warnings.filters.remove(self.ignored)  # type: ignore[attr-defined]
 
-    name = f"privstats-{uuid4()}"  # a plugin of the same name would replace that of another fit
+    name = f"privstats-{uuid4()}"  # a plugin of the same name would replace the plugin of another fit
     _told(lambda: client.register_plugin(Silence(), name=name))
     try:
         yield

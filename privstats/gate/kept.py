@@ -60,7 +60,7 @@ class Kept(Generic[T]):
         self._file: File | None = None
 
     def again(self, made: Iterable[T]) -> Iterator[T]:
-        """Return the kept items; if there are none, return those of `made` and keep them if there is room."""
+        """Return the kept items; if there are none, return the items of `made` and keep them if there is room."""
         if self._items is not None:
             yield from (item() if isinstance(item, partial) else item for item in self._items)
             return

@@ -56,7 +56,7 @@ def step_of(bound: float, bits: int) -> float:
 
 
 def multiples(low: float, high: float, step: float) -> tuple[int, int]:
-    """Return the first and the last integer k with ``k step`` in [low, high]; the last is smaller if none exists."""
+    """Return the first and last integer k with ``k step`` in [low, high]; if none exists, the first is the larger."""
     return math.ceil(low / step - NEARLY), math.floor(high / step + NEARLY)
 
 
@@ -72,7 +72,7 @@ def summed(rows: FloatArray, step: float) -> Total:
 
 
 def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
-    """Return ``left' right`` in units of `step`, exactly; products of two entries are at most 2^42 such units."""
+    """Return ``left' right / step`` as exact integers; the product of two entries is at most 2^42 times `step`."""
     (many, rest), sums = divmod(len(left), GEMM_ROWS), np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
     for shape, rows in (((many, GEMM_ROWS), slice(many * GEMM_ROWS)), ((1, rest), slice(many * GEMM_ROWS, None))):
         a, b = (each[rows].reshape(*shape, each.shape[1]) for each in (left, right))

@@ -150,7 +150,7 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
     middle = np.array(levels) * n
     below, above = middle - h[:, 0], middle + h[:, 1]
     targets = np.column_stack([below, above] if ends_only else [below, middle, above]).ravel()
-    return np.maximum.accumulate(targets)  # equal edges may differ in their last bits
+    return np.maximum.accumulate(targets)  # equal targets may differ in their last bits
 
 
 @cache

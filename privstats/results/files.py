@@ -111,7 +111,7 @@ def path_of(path: Any) -> Path:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object as a dict; refuse repeated names, of which a reader might see another value."""
+    """Return a JSON object as a dict; refuse repeated names, whose values would be ambiguous."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError

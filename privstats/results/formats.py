@@ -108,7 +108,7 @@ class Sheet:
 
     @property
     def _rows(self) -> tuple[tuple[str, ...], ...]:
-        """The rows of the body; a label that repeats that of the row before is left empty."""
+        """The rows of the body; a label that repeats the label of the row before is left empty."""
         labels = shown_once([row[: self.labels] for row in self.body])
         return tuple((*label, *row[self.labels :]) for label, row in zip(labels, self.body, strict=True))
 

@@ -72,7 +72,7 @@ def rows(facts: FitFacts) -> str:
 
 
 def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
-    """Return the method, its noise and the reason for the choice in words; `numbers` are those of the notes, by key."""
+    """Return the method, its noise and the reason for the choice in words; `numbers` are the notes' numbers by key."""
     noise = "" if facts.noise in (None, facts.mech) else f", noise {facts.noise}"
     why = facts.why
     for key, k in numbers.items():

@@ -167,7 +167,7 @@ class _Call:
         return _predictors(self.results)
 
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
-        """Return the grid: `own` values first, then those of `by` and `at`; all levels of other factors are averaged.
+        """Return the grid: `own` values first, then values of `by` and `at`; all levels of other factors are averaged.
 
         Columns without effect on the quantities have a single value.
         """
@@ -263,7 +263,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 def _changes(
     call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
 ) -> MarginalTable:
-    """Return a table of weighted sums of means at changed values of a numeric column; `moves` gives values, weights."""
+    """Return a table of weighted sums of means at changed values of a column; `moves` returns values and weights."""
     if call.known[call.name].dates:
         raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
     needed = _needed(call)

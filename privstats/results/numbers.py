@@ -261,7 +261,7 @@ class FitNumbers:
     def rsquared(self) -> float:
         """R squared of least squares, ``1 - (sigma / response_sd)^2`` of released `diagnostics`, at least 0.
 
-        It has the noise of both, which is small with moments (suffstats). Other methods release both with a small share
+        It includes both noises, which are small with moments (suffstats). Other methods release both with a small share
         of the budget: R squared may be wrong by 0.2 and more. Without an intercept it is about zero, as in statsmodels.
         It is NaN if the variance of the response is below its noise; methods that do not release this variance lack
         the attribute.

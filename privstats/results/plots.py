@@ -121,7 +121,7 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
 
 
 def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the rows to plot: those of `terms`, in this order; by default all but the intercept."""
+    """Return the rows to plot: the rows of `terms`, in this order; by default all but the intercept."""
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]

@@ -134,7 +134,7 @@ class Column:
 
     @property
     def least(self) -> int:
-        """Smallest possible width: that of the contents and one space."""
+        """Smallest possible width: the width of the contents and one space."""
         return 1 + max(len(self.head), *(len(cell) for cell in self._shown))
 
     @property

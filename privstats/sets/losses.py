@@ -82,7 +82,7 @@ class SquaredLosses(Packed):
         return toward_zero(under_the_first(rows), self.entry_step)
 
     def normal_equations(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return A, (m, m), and b, (m,): up to a constant the losses sum to ``theta'A theta / 2 - b'theta``."""
+        """Return a matrix A and a vector b: the losses sum to ``theta'A theta / 2 - b'theta`` plus a constant."""
         matrix, first = self.unpacked(values), int(not self.intercept)
         return matrix[first:-1, first:-1], matrix[first:-1, -1]
 

@@ -286,7 +286,7 @@ _L1_COUNT = 0.5  # l1, no intercept: weight of the count, which raises the sensi
 
 @dataclass(frozen=True)
 class BoxProducts(Packed):
-    """Products ``r_i r_j`` of rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``: moments of the box.
+    """Products ``r_i r_j`` of rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``: second moments.
 
     A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution lies between that of r and zero, so it is no further
     from any other point than the farther of these two.
@@ -463,7 +463,7 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows with the first entry, the root of a weight, clamped to [0, 1], and no other entry larger than it."""
+    """Return rows with the first entry (the root of a weight) clamped to [0, 1], and all others to at most its size."""
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
     np.clip(inside, -root, root, out=inside)

@@ -13,7 +13,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # factor of the weights that covers rounding errors of the lengths
+MARGIN = 1 - 1e-14  # factor by which weights are lowered, to cover rounding errors of lengths
 LARGEST = 1e150  # entries are clamped to this size first, so that squares are finite
 
 
