@@ -122,7 +122,7 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """Length of a row: the number of columns."""
+        """Number of columns of a row."""
         return len(self.targets)
 
     @property

@@ -130,7 +130,7 @@ class Design:
 
     @property
     def width(self) -> int:
-        """Length of a row z = (columns..., [offset], response)."""
+        """Number of entries of a row z = (columns..., [offset], response)."""
         return self.layout.width
 
     @property
@@ -346,7 +346,7 @@ class Design:
     def prior(self) -> tuple[FloatArray, FloatArray]:
         """Centre and standard deviation of each scaled column but the intercept, then of the scaled response.
 
-        They are those of uniform numbers between the bounds, or the declared centre and scale of a column.
+        They are the moments of uniform numbers between the bounds, or the declared centre and scale of a column.
         """
         domain = self.domain.typical
         usual = _rebound(self.formula, domain, self.written, self.family)

@@ -12,7 +12,7 @@ import numpy as np
 from privstats.errors import DomainError, quote
 from privstats.formula.declarations import Dates, Known, Levels, Numbers, plain
 
-ROUNDING = 1e-9  # tolerance of the sum of shares above 1
+ROUNDING = 1e-9  # tolerance by which a sum of shares may exceed 1
 
 
 @dataclass(frozen=True)

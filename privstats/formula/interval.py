@@ -59,7 +59,7 @@ class Interval:
 
     @property
     def magnitude(self) -> float:
-        """Largest absolute value."""
+        """Largest absolute value of a number in the interval."""
         return max(abs(self.lo), abs(self.hi))
 
     def clamp(self, values: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """The terms of a formula: the numbers and codes that make its columns, in the user's units and in the box [-1, 1].
 
-A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. A block
-of rows has one number for each product of numbers, and one code (of pairs of levels) for each product of factors.
+A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. A block of rows
+has one number for each product of numbers, and one code (of a tuple of levels) for each product of factors.
 """
 
 from __future__ import annotations

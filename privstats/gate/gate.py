@@ -315,7 +315,7 @@ class Gate(Conversation):
         return promise
 
     def _homes(self, planned: Planned) -> set[str]:
-        """Return the branches whose shares a question spends; none if it spends a share common to all branches."""
+        """Return the branches (alternative algorithms) whose shares a question spends; none for a common share."""
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]
         unknown = len(hosts) < len(planned.within_share_of) or any(host.within_share_of for host in hosts)

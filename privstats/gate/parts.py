@@ -56,7 +56,7 @@ class RowPart:
 
     @property
     def size(self) -> int:
-        """Bytes of the frames; blocks of at most the same size may be kept."""
+        """Size of the frames in bytes, which limits the size of the blocks that are kept."""
         return sum(int(frame.memory_usage(index=False).sum()) for frame in self.frames)
 
     def steady(self) -> bool:

@@ -20,8 +20,8 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 from privstats.sets.base import Set, positive_radius
 
-RowFunction = Callable[[Any], NDArray[Any]]  # n rows -> (n, within.dim) numbers or truth values, row by row
-RowFilter = Callable[[Any], NDArray[np.bool_]]  # block of n rows -> shape (n,), row by row
+RowFunction = Callable[[Any], NDArray[Any]]  # n rows -> array of shape (n, within.dim), row by row
+RowFilter = Callable[[Any], NDArray[np.bool_]]  # n rows -> mask of shape (n,), row by row
 
 
 @dataclass(frozen=True, eq=False)

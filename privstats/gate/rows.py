@@ -336,7 +336,7 @@ class _Cells:
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():
-            # wanted cells are 1, ..., many; cells before and after are 0 and many + 1; small integers sort fastest
+            # cells to gather become 1, ..., many, cells before and after 0 and many + 1; small integers sort fastest
             cells = np.clip(part[:, 0] - (k - 1), 0, many + 1).astype(np.min_scalar_type(many + 1))
             order = np.argsort(cells, kind="stable")
             ends = np.searchsorted(cells[order], np.arange(1, many + 2))

@@ -138,7 +138,7 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # a different number for each copy
     among = np.empty(len(units), dtype=bool)
-    among[order[by_unit(units, numbers)]] = repeats(units) < most  # a unit has the same places in both orders
+    among[order[by_unit(units, numbers)]] = repeats(units) < most  # a unit has the same positions in both orders
     return among
 
 

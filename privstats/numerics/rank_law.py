@@ -171,9 +171,9 @@ def box_quantile(J: int, confidence: float) -> float:
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
     """Return the decrease of the log density for each rank of the largest error that a budget eps allows.
 
-    The targets are ``T = level n`` and ``T -+ h``, ``h = sqrt(a n + m^2)``, whose slopes in n are within ``a / 2 m`` of
-    `level`: one more value changes an error by at most ``S = max(level, 1 - level) + a / 2 m``. Since the margin m is
-    ``box_quantile / rate``, this equation is solved for S. A replaced value changes an error by at most 1.
+    The targets are ``T = level n`` and ``T -+ h``, ``h = sqrt(a n + m^2)``, ``a = z^2 level (1 - level)``; their slopes
+    in n are within ``a / 2 m`` of `level`: one more value changes an error by at most ``S = max(level, 1 - level) + a /
+    2 m``. As the margin m is ``box_quantile / rate``, S solves an equation. A replaced value changes it by at most 1.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -183,7 +183,7 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
 
 
 def box_targets(n: int, level: float, confidence: float, margin: float, ends_only: bool) -> FloatArray:
-    """Return the target ranks, not all whole, of an interval's ends, with the quantile between unless `ends_only`."""
+    """Return the target ranks (real numbers) of an interval's ends, with the quantile between unless `ends_only`."""
     z = float(special.ndtri((1 + confidence) / 2))
     h = math.sqrt(z**2 * level * (1 - level) * n + margin**2)
     targets = level * n + h * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])

@@ -168,7 +168,7 @@ def shared(promise: Promise) -> str:
 
 
 def budget(facts: FitFacts) -> str:
-    """Return the shares of the questions in whole per cent that add up to 100."""
+    """Return the questions' shares of the budget in words, as whole percentages that add up to 100."""
     shares = percentages(share for _, share in facts.budget)
     parts = (f"{QUESTIONS.get(name, name)} {share}%" for (name, _), share in zip(facts.budget, shares, strict=True))
     return f"of {unit_of(facts.divided)}: {', '.join(parts)}"

@@ -60,7 +60,7 @@ class ContrastTest:
 
     @property
     def pvalue(self) -> FloatArray:
-        """Two-sided p-values."""
+        """Two-sided p-values of the hypotheses."""
         return self._at(0.05)[4]
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
