@@ -225,7 +225,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
 
 
 def _options(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Return the given options, and the domain.
+    """Return the options that the command line gives, and the domain.
 
     Raises
     ------

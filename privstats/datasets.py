@@ -33,7 +33,7 @@ class Dataset(NamedTuple):
 
 
 def find(name: str) -> Path:
-    """Return the path of a data file.
+    """Return the path of a data file, which is searched in two folders.
 
     Parameters
     ----------

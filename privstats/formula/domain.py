@@ -160,7 +160,7 @@ class Domain(Mapping[str, Known]):
         return self._with_hints({}) if self.hints else self
 
     def _with_hints(self, hints: Mapping[str, Hint]) -> Domain:
-        """Return the domain with other hints."""
+        """Return a domain with the same declarations and other hints."""
         domain = Domain(self._columns, self.complete)
         domain.hints = hints
         return domain

@@ -114,7 +114,7 @@ class BasisFactor:
 
 @dataclass(frozen=True, eq=False)
 class LevelFactor:
-    """A column of declared levels, with its coding.
+    """A column of declared levels, with its coding as dummies or other contrasts.
 
     Parameters
     ----------

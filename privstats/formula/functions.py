@@ -48,7 +48,7 @@ def logical(function: Callable[..., Any]) -> Rowwise:
 
 
 def relation(function: Callable[..., Any]) -> Rowwise:
-    """Return a comparison with values 0 and 1."""
+    """Return a comparison of two numbers with values 0 and 1; NaN if a number is NaN."""
     return Rowwise(_unknown_where_missing(lambda a, b: function(a, b).astype(float)), lambda *_: Interval(0.0, 1.0))
 
 

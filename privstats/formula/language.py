@@ -34,7 +34,7 @@ FORMULAS = 64  # largest number of cached formulas
 
 @dataclass(frozen=True)
 class Formula:
-    """A parsed formula.
+    """A parsed formula: the terms of its left and its right side.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class Selection:
 
 
 def select(subset: Any, weights: Any, domain: Domain) -> Selection:
-    """Return the selection given by two expressions.
+    """Return the selection of rows by two expressions: a condition and a weight.
 
     Parameters
     ----------

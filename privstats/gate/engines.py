@@ -159,14 +159,14 @@ def _scan(paths: Sequence[str], columns: Iterable[str]) -> ParquetFiles:
 
 
 def _dask(frame: Any) -> DaskFrame:
-    """Return the source of a Dask frame."""
+    """Return the source of the rows of a Dask DataFrame."""
     if not dask_frames.chooses_columns(frame):
         raise OptionError(FILTERED)
     return DaskFrame(frame)
 
 
 def _spark(frame: Any) -> SparkFrame:
-    """Return the source of a Spark frame."""
+    """Return the source of the rows of a Spark DataFrame."""
     if not hasattr(frame, "_jdf"):
         raise OptionError(
             "data is a frame of Spark Connect, or of pandas on Spark, whose plan cannot be read; give a frame of a "

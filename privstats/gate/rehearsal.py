@@ -44,7 +44,7 @@ class DrawnRows(RowMap, Protocol):
 
 @dataclass(frozen=True)
 class Asked:
-    """Record of a question that was asked.
+    """Record of a question that an estimator asked in a rehearsal.
 
     Parameters
     ----------

@@ -208,11 +208,11 @@ class Plain:
             self.sum, self.waiting = self.total(), []
 
     def merge(self, other: Plain) -> None:
-        """Add the sum of other rows."""
+        """Add the sum over other rows that another `Plain` has collected."""
         self.sum += other.total()
 
     def total(self) -> Total:
-        """Return the exact sum."""
+        """Return the exact sum over the rows that were added."""
         return self.sum + self.question.within.total(np.concatenate(self.waiting)) if self.waiting else self.sum
 
 

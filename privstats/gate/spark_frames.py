@@ -98,7 +98,7 @@ class PartTask:
     work: Work
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the answer as a batch of one row."""
+        """Run the task on the rows in Arrow batches; yield its answer as a batch of one row."""
         import pyarrow as pa
 
         number = _number()
@@ -207,7 +207,7 @@ def guesses_types(frame: Any) -> bool:
 
 
 def steps_of(frame: Any) -> Iterator[Any]:
-    """Yield the steps of a frame's plan."""
+    """Yield the steps of the query plan of a Spark DataFrame."""
     waiting = [frame._jdf.queryExecution().analyzed()]
     while waiting:
         step = waiting.pop()

@@ -190,7 +190,7 @@ def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -
 
 
 def _head(schema: Any) -> pd.DataFrame:
-    """Return a frame of the columns without rows."""
+    """Return a frame with the columns of an Arrow schema, without rows."""
     from pyarrow import array
 
     return frame_of(schema.names, [array([], kind) for kind in schema.types])

@@ -41,7 +41,7 @@ class Total:
         return Total(tuple([unit * many for unit in self.units]), self.step)
 
     def value(self) -> FloatArray:
-        """Return the sum as floats."""
+        """Return the sum as an array of floats."""
         return np.array([unit * self.step for unit in self.units], dtype=float)
 
 

@@ -201,7 +201,7 @@ class Sheet:
         return text.getvalue()
 
     def as_gt(self) -> Any:
-        """Return a table of great_tables.
+        """Return the table as an object of the package great_tables.
 
         Raises
         ------

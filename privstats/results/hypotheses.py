@@ -129,14 +129,14 @@ class WaldTest:
 
 
 def contrast_test(estimate: Estimate, R: FloatArray, null: FloatArray, names: Sequence[str]) -> ContrastTest:
-    """Return tests of ``R params = null``, one by one."""
+    """Return tests of the hypotheses ``R params = null``, one by one."""
     return ContrastTest(
         estimate, R, null, tuple(in_words(row, value, names) for row, value in zip(R, null, strict=True))
     )
 
 
 def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
-    """Return the joint test of ``R params = null``."""
+    """Return the joint Wald test of the hypotheses ``R params = null``."""
     together = np.linalg.matrix_rank(np.column_stack([R, null]))
     if together > np.linalg.matrix_rank(R):
         raise FormulaError("the hypotheses contradict each other; leave one of them out")

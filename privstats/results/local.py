@@ -53,7 +53,7 @@ class LocalProportion:
 
     @property
     def guarantee(self) -> str:
-        """The guarantee in words."""
+        """The privacy guarantee in words."""
         return in_words_local(self.promise)
 
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float]:
@@ -154,7 +154,7 @@ class LocalFit:
 
     @property
     def guarantee(self) -> str:
-        """The guarantee in words."""
+        """The privacy guarantee in words."""
         return in_words_local(self.promise)
 
     def cov_params(self) -> pd.DataFrame:

@@ -154,7 +154,7 @@ class FitNumbers:
 
     @property
     def mech(self) -> str:
-        """The method, as an argument: "suffstats", "newton"."""
+        """The method, as the argument `mech` names it: "suffstats", "newton"."""
         return self.facts.mech
 
     @property
@@ -334,7 +334,7 @@ class FitNumbers:
 
     @property
     def method(self) -> str:
-        """The method in words."""
+        """The method of the fit in words."""
         return self.facts.mech_words
 
     @property

@@ -404,7 +404,7 @@ class Results(FitNumbers):
         return summarise(self, alpha, exp, digits)
 
     def as_gt(self) -> Any:
-        """Return the summary as a table of great_tables.
+        """Return the summary as a table of the package great_tables.
 
         Raises
         ------

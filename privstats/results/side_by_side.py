@@ -161,15 +161,15 @@ class SideBySide:
         return TextTable(heads, shown, tuple(columns), name=min(longest + 1, NAME))
 
     def as_markdown(self) -> str:
-        """Return a table of Markdown with the response as its heading."""
+        """Return the table in Markdown, with the response as its heading."""
         return self._sheet("", "", self.response).as_markdown()
 
     def as_latex(self) -> str:
-        """Return a table of LaTeX."""
+        """Return the table in LaTeX."""
         return self._captioned().as_latex()
 
     def as_html(self) -> str:
-        """Return a table of HTML."""
+        """Return the table in HTML."""
         return self._captioned().as_html()
 
     def as_csv(self) -> str:

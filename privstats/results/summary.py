@@ -43,7 +43,7 @@ SIDES = 0.02  # share of an interval's length: halves that differ by less count 
 
 @dataclass(frozen=True)
 class Summary:
-    """The parts of a summary; prints as text.
+    """The parts of the summary of a fit; prints as text.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Summary:
         return self._sheet().as_csv()
 
     def as_gt(self) -> Any:
-        """Return the summary as a table of great_tables.
+        """Return the summary as a table of the package great_tables.
 
         Raises
         ------

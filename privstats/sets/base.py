@@ -141,7 +141,7 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the proved length in a norm.
+    """Return the length that is proved in a norm.
 
     Raises
     ------
