@@ -156,7 +156,7 @@ class Domain(Mapping[str, Known]):
         return None
 
     def without_hints(self) -> Domain:
-        """Return the domain without hints, as fits use it."""
+        """Return the domain without hints, which have no effect on fits."""
         return self._with_hints({}) if self.hints else self
 
     def _with_hints(self, hints: Mapping[str, Hint]) -> Domain:

@@ -159,7 +159,7 @@ def registered_in(codes: Iterable[str | None]) -> list[str]:
 
 
 def _source(function: Any) -> Any:
-    """Return an identity of a function by its code: a notebook cell that is run again defines the same function."""
+    """Return a key of a function's code, by which a notebook cell that is run again defines the same function."""
     code = getattr(function, "__code__", None)
     return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
 

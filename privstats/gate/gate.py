@@ -178,7 +178,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return `wanted`: whether to ask the optional question with this label; a rehearsal tries both answers.
+        """Return whether to ask the optional question with this label: `wanted`; a rehearsal tries both answers.
 
         Parameters
         ----------

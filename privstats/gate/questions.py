@@ -140,7 +140,7 @@ class Ask(Laws, Protocol):
         """Choose the branch with the shortest expected intervals, once per fit; the length must be finite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return `wanted`: whether to ask the optional question with this label; a rehearsal tries both answers."""
+        """Return whether to ask the optional question with this label: `wanted`; a rehearsal tries both answers."""
 
     def through(self, design: Any) -> None:
         """Map the same rows to blocks by another design, for instance one with released bounds."""

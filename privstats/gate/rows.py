@@ -303,7 +303,7 @@ def _bytes(array: NDArray[Any]) -> int:
 
 
 class _OneCell(RowValues):
-    """The values of one cell (one first entry of the vectors), from memory if they were gathered before."""
+    """The values of one cell, the vectors with one first entry, from memory if they were gathered before."""
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
         self._values, self._k, self._gathered, self._dim = values, k, gathered, values._dim - 1
@@ -325,14 +325,14 @@ class _Cells:
         self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: index where each cell begins, and values
 
     def of(self, k: int) -> list[FloatArray] | None:
-        """Return the values of a cell, in the order of their rows; None if they exceed the memory limit."""
+        """Return the values of cell k (a first entry of vectors) in row order; None if they exceed the memory limit."""
         if not self.first <= k < self.first + self.many:
             self._gather(k)
         some = (rows[slice(*ends[k - self.first : k - self.first + 2])] for ends, rows in self.kept)
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Gather the values of cell k and of as many of the next cells as the memory limit allows."""
+        """Gather the values of cell k (a first entry of vectors) and of the next cells, up to the memory limit."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():

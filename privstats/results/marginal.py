@@ -48,7 +48,7 @@ STEP = 2.0**-17  # relative step of a central difference, whose relative error i
 NEAR_ZERO = 2.0**-10  # floor of a predictor's size in its step, as a share of the width of its bounds
 MOST_ROWS = 1000  # largest number of rows of a table
 MOST_GRID = 100_000  # largest number of rows of a grid
-MOST_DRAWS, LEAST_DRAWS = 1999, 199  # numbers of draws of the coefficients, by which intervals allow for a link
+MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and least number of draws of the coefficients for an interval
 MOST_DRAWN = 20_000_000  # largest number of means computed over all draws
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
@@ -309,7 +309,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
 def _quantity(
     results: FitNumbers, blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]], averaged: int, mean: bool
 ) -> _Quantity:
-    """Return the weighted sum of the blocks' fitted means, averaged over every `averaged` consecutive rows."""
+    """Return the weighted sum of fitted means over parts of the grid, averaged over `averaged` consecutive rows."""
     estimate, link = results.estimate, results.facts.link
 
     def over(values: FloatArray) -> FloatArray:
