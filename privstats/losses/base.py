@@ -1,7 +1,7 @@
 """Losses of a linear predictor: the interface `Loss` for adaptive regression, least squares, and Huber's loss.
 
-A new loss is one class. Linear predictors eta are in the units of the block's response, which is scaled to [-1, 1],
-for squared, Huber and check losses, and on the scale of the link (log odds, log mean) in generalised linear models.
+A new loss is one class. For squared, Huber and check losses the linear predictor eta has the units of the response,
+which is scaled to [-1, 1]; in generalised linear models it is on the scale of the link (log odds, log mean).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-HUBER = 1.345  # threshold of Huber's psi in residual scales, with 95 % efficiency at normal errors
+HUBER = 1.345  # threshold of Huber's psi in residual scales: 95 % efficiency under normal errors
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresStart:
-    """A rough private least-squares fit, from which other losses start.
+    """A rough private least-squares fit, the starting value of regressions with other losses.
 
     Parameters
     ----------
     theta : ndarray, shape (c,)
-        Coefficients of the block's columns.
+        Coefficients of the design's columns.
     sigma : float
         Residual standard deviation, in half-ranges of the response.
     intercept : int or None
-        Position of the intercept among the coefficients.
+        Index of the intercept among the coefficients, if there is one.
     center, scale : float
-        Released mean and standard deviation of the block's response.
+        Released mean and standard deviation of the response, which is scaled to [-1, 1].
     """
 
     theta: FloatArray
@@ -41,14 +41,14 @@ class LeastSquaresStart:
 
 
 class Loss(ABC):
-    """A loss: the score of a row with predictors w is ``w psi(eta, y)``, its Hessian ``w w' slope(eta, y)``.
+    """A loss: a row with predictors w has the score ``w psi(eta, y)`` and the Hessian ``w w' slope(eta, y)``.
 
     Attributes
     ----------
     bounded : bool
-        Whether |psi| is at most a few residual scales, so that no row combines high leverage with a large |psi|.
+        Whether |psi| is at most a few residual scales, so that a large score needs high leverage.
     needs_scale : bool
-        Whether a robust residual scale is released before the first score (`with_scale`).
+        Whether the loss needs a robust residual scale (`with_scale`), which is released before the first score.
     """
 
     needs_scale: ClassVar[bool] = False
@@ -56,7 +56,7 @@ class Loss(ABC):
 
     @abstractmethod
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return minus the derivative of the loss by eta, for each row."""
+        """Return psi, minus the derivative of the loss by eta, for each row."""
 
     @abstractmethod
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
@@ -69,18 +69,18 @@ class Loss(ABC):
 
     @abstractmethod
     def largest(self, reach: float) -> float:
-        """Return the largest |psi| where |eta| is at most `reach` and the response is inside its bounds."""
+        """Return the largest |psi| over all |eta| <= `reach` and all responses inside their bounds."""
 
     def start(self, fit: LeastSquaresStart) -> tuple[FloatArray, float]:
-        """Return the initial theta of the Newton steps, and the standard deviation of psi there."""
+        """Return the initial theta of the Newton steps, and the standard deviation of psi at this theta."""
         return fit.theta, fit.sigma
 
     def in_units(self, center: float, half: float) -> Self:
-        """Return the loss of a response that is ``center + half v`` at the block's value v."""
+        """Return the loss of the response ``center + half v``, where v is its value scaled to [-1, 1]."""
         return self
 
     def with_scale(self, scale: float) -> Self:
-        """Return the loss with this released residual scale."""
+        """Return this loss with the given released residual scale."""
         return self
 
 
@@ -104,7 +104,7 @@ class SquaredLoss(Loss):
 
 @dataclass(frozen=True)
 class HuberLoss(Loss):
-    """Huber's loss (1964): psi is the residual, clipped at ``clip`` residual scales.
+    """Huber's loss (1964): psi is the residual, clipped at `clip` times the residual scale.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows of a log-link likelihood whose scores and curvatures are bounded row by row, for objective perturbation."""
+"""Count and gamma likelihoods with the score and curvature of each row bounded, for objective perturbation."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from privstats.losses.psi import Likelihood
 from privstats.losses.rows import RowBlock, squared_lengths
 from privstats.numerics.law import FloatArray
 
-LEAST_RESPONSE = 1e-100  # smallest response whose logarithm is taken; smaller ones have the score of zero
+LEAST_RESPONSE = 1e-100  # smallest gamma response whose logarithm is taken; smaller ones count as this one
 
 
 def bounded(
     squared: FloatArray, u: FloatArray, curvature: float, weight: FloatArray | float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the largest weight of a row, and the largest threshold of psi, that keep its curvature within a bound.
+    """Return the largest weight of a row, and the largest clipping threshold of psi, that bound its curvature.
 
     Parameters
     ----------
     squared : ndarray
-        Squared length of the row.
+        Squared length |x|^2 of each row's predictors.
     u : ndarray
-        Part of the curvature that does not depend on the threshold.
+        Part of each row's curvature by eta that does not depend on the threshold.
     curvature : float
     weight : ndarray or float
-        The row's own weight.
+        Weight of each row in the data.
     """
     w = np.minimum(weight, curvature / np.maximum(2 * squared * u, 1e-300))
     return w, np.maximum(curvature / np.maximum(w * squared, 1e-300) - u, u)
@@ -39,21 +39,21 @@ class ScoreClip:
 
     Let u be the part of the curvature that does not depend on the threshold: y for counts and 1 for gamma responses.
     Then ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u,
-    farthest)``, where the second term is at least u. The score ``w clip(psi, c) x`` has length at most `radius`. Where
-    ``|psi| < c``, ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses: so the curvature is
-    at most ``w |x|^2 (u + c) <= curvature``, at any theta.
+    farthest)``, where the second term is at least u. The score ``w clip(psi, c) x`` has length at most `radius`. If
+    ``|psi| < c``, then ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, so that the
+    curvature is at most ``w |x|^2 (u + c) <= curvature``, at any theta; otherwise it is zero.
 
     Parameters
     ----------
     loss : Likelihood
         Likelihood of counts, or of gamma responses, with a log link.
     P : ndarray, shape (width, m)
-        Predictors x = z'P.
+        Matrix that gives the predictors x = z'P of a row z.
     theta : ndarray, shape (width,)
         Coefficients of the released linear predictor z'theta.
     radius, curvature : float
     farthest : float
-        Largest c.
+        Largest threshold c.
     """
 
     loss: Likelihood
@@ -69,7 +69,7 @@ class ScoreClip:
         return isinstance(self.loss.family, Gamma)
 
     def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return x, shape (n, m); and eta, y, w and c, each of shape (n,)."""
+        """Return predictors x, shape (n, m); and eta, response y, weight w and threshold c, each of shape (n,)."""
         both = block.times(np.column_stack([self.P, self.theta]))
         x, eta, y = both[:, :-1], both[:, -1], self.loss.response(block.response)
         squared, u = np.maximum(squared_lengths(x), 1e-300), np.ones_like(y) if self.turned else y
@@ -80,10 +80,10 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Rows (weight, x, y, o) of `WeightedLosses` for which ``ClippedExponential(farthest)`` has the clipped scores.
+    """Rows (weight, x, y, offset) for which the loss ``ClippedExponential(farthest)`` has the scores of `ScoreClip`.
 
     ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses
-    ``1 - y exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, in -x't.
+    ``1 - y exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, with -x for x.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -95,7 +95,7 @@ class ClippedLikelihoodRows(ScoreClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodScores(ScoreClip):
-    """Scores ``w clip(psi, c) x`` of the rows of `ClippedLikelihoodRows`, with eta clamped by the family."""
+    """Clipped scores ``w clip(psi, c) x`` of a likelihood's rows (`ScoreClip`), at eta clamped by the family."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)

@@ -18,17 +18,17 @@ from scipy.special import erfcx, expit
 from privstats.numerics.law import FloatArray
 
 FINEST, STEPS = 2.0**-30, 2**13  # first point, and number of points, of the grid of t in `Logistic.frontier`
-LARGEST_EXPONENT = 700.0  # exp of this is finite in float64
-PIECES, SLACK = 2**10, 1e-9  # grid of `Clamped.frontier`; relative slack for the rounding of its bounds
+LARGEST_EXPONENT = 700.0  # largest argument of exp whose result is finite in float64
+PIECES, SLACK = 2**10, 1e-9  # pieces of the grid of `Clamped.frontier`; relative allowance for rounding
 
 
 class RowLoss(ABC):
-    """A convex function ``l(eta; y)`` of a row's linear predictor, for every y of a public range.
+    """A loss ``l(eta; y)`` that is convex in a row's linear predictor eta, for every y of a public range.
 
     Parameters
     ----------
     slope_ulps : float
-        Largest rounding error of a computed slope, in units in the last place, at the given eta.
+        Largest rounding error of the computed slope (the derivative by eta), in units in the last place.
     """
 
     slope_ulps: ClassVar[float]
@@ -36,33 +36,33 @@ class RowLoss(ABC):
     @property
     @abstractmethod
     def max_slope(self) -> float:
-        """The largest absolute slope."""
+        """The largest absolute slope, the first derivative of the loss by eta."""
 
     @property
     @abstractmethod
     def max_curvature(self) -> float:
-        """The largest curvature."""
+        """The largest curvature, the second derivative of the loss by eta."""
 
     @abstractmethod
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the slope and the curvature: the first and second derivative by eta."""
+        """Return the slope and the curvature: the first and second derivative of the loss by eta."""
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        """Return the derivative by eta, correct to a few units in the last place of the decimal context."""
+        """Return the loss's derivative by eta, correct to a few units in the last place of the decimal context."""
 
     def steepest(self, y: FloatArray) -> FloatArray:
-        """Return the largest curvature at a response: `max_curvature`, unless the curvature grows with y."""
+        """Return the largest curvature at each response y: `max_curvature`, unless the curvature grows with y."""
         return self.max_curvature * np.ones_like(y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return the largest rounding error of a computed slope at a response, in units in the last place."""
+        """Return the largest rounding error of the computed derivative by eta at y, in units in the last place."""
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         """Return pairs (slope, curvature): at any eta and y, some pair bounds both the slope and the curvature.
 
-        If the curvature grows with y, the curvatures of the pairs are those divided by ``steepest(y) / max_curvature``.
+        If the curvature grows with y, the pairs bound the curvature divided by ``steepest(y) / max_curvature``.
         """
         return np.array([self.max_slope]), np.array([self.max_curvature])
 
@@ -72,7 +72,7 @@ class Logistic(RowLoss):
     """Minus the log-likelihood of a share y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
 
     With p = expit(eta) the slope is p - y, at most max(p, 1 - p), and the curvature p (1 - p). In t = min(p, 1 - p) on
-    (0, 1/2] the slope is at most 1 - t, which falls, and the curvature t (1 - t), which rises.
+    (0, 1/2] the slope is at most 1 - t, which decreases, and the curvature is t (1 - t), which increases.
 
     >>> slopes, curvatures = Logistic().frontier()
     >>> all(((slopes >= 1 - t) & (curvatures >= t * (1 - t))).any() for t in (0.0, 0.2, 0.4999, 0.5))
@@ -93,27 +93,27 @@ class Logistic(RowLoss):
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         t = np.append(0.0, np.geomspace(FINEST, 0.5, STEPS))
         t[-1] = 0.5
-        return 1 - t[:-1], t[1:] * (1 - t[1:])  # on each piece of the grid, the largest slope and the largest curvature
+        return 1 - t[:-1], t[1:] * (1 - t[1:])  # the largest slope and the largest curvature on each piece
 
 
 @dataclass(frozen=True)
 class Clamped(RowLoss):
-    """A loss made linear outside [low, high], where its slope stays constant, so that slope and curvature are bounded.
+    """A loss that is continued linearly outside low <= eta <= high, so that its slope and its curvature are bounded.
 
-    Where the linear predictor lies inside [low, high], the loss does not change.
+    For a linear predictor eta inside [low, high] the loss does not change.
 
     Parameters
     ----------
     low, high : float
     unit : float
-        Largest response: y in [0, 1] is multiplied by it.
+        Largest response; a value y in [0, 1] is multiplied by it.
 
     Notes
     -----
-    Slope and curvature are linear in y, the slope does not fall in eta, and the curvature is monotone in eta for y = 0
-    and for y = 1: so on an interval both are largest at one of its ends and one of these y. The slope has kinks at low
-    and high, but the map between theta and the random linear term of the objective is one-to-one and Lipschitz both
-    ways, which suffices for the change of variables in the privacy proof.
+    Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature is monotone in eta at
+    y = 0 and at y = 1. So on an interval of eta both are largest at one of its ends and at y = 0 or y = 1. The slope
+    has kinks at low and high, but the map between theta and the random linear term of the objective is one-to-one and
+    Lipschitz both ways, which suffices for the change of variables in the privacy proof.
     """
 
     low: float
@@ -122,14 +122,14 @@ class Clamped(RowLoss):
 
     @abstractmethod
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slope and curvature of the loss that is not clamped."""
+        """Return slope and curvature of the original loss, for eta inside [low, high]."""
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         slope, curvature = self.inside(np.clip(eta, self.low, self.high), self.unit * y)
         return slope, np.where((eta < self.low) | (eta > self.high), 0.0, curvature)
 
     def clamped(self, eta: Decimal) -> Decimal:
-        """Return the point of [low, high] that is nearest to eta."""
+        """Return eta clamped to [low, high]."""
         return min(max(eta, Decimal(self.low)), Decimal(self.high))
 
     @property
@@ -142,7 +142,7 @@ class Clamped(RowLoss):
 
     @property
     def slope_ulps(self) -> float:  # type: ignore[override]
-        return 16 * (self.max_slope + self.unit)  # exponentials and Mills' ratio err by a few ulps of themselves
+        return 16 * (self.max_slope + self.unit)  # exponentials and Mills' ratio have relative errors of a few ulps
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         return self._frontier
@@ -158,7 +158,7 @@ class Clamped(RowLoss):
 
 @dataclass(frozen=True)
 class ClampedLogistic(Clamped):
-    """Minus the log-likelihood of a share y: `Logistic` on [low, high], so that p stays away from 0 and 1."""
+    """Minus the log-likelihood of a share y with a logit link, continued linearly outside [low, high]."""
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         p: FloatArray = expit(eta)
@@ -172,7 +172,7 @@ class ClampedLogistic(Clamped):
 
 @dataclass(frozen=True)
 class ClampedPoisson(Clamped):
-    """Minus the Poisson log-likelihood, log link: ``exp(eta) - y eta``."""
+    """Minus the Poisson log-likelihood with a log link: ``exp(eta) - y eta``, but linear outside [low, high]."""
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean = np.exp(eta)
@@ -196,10 +196,10 @@ class ClampedGamma(Clamped):
 
 @dataclass(frozen=True)
 class ClampedProbit(Clamped):
-    """Minus the log-likelihood of a share y: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
+    """Minus the log-likelihood of a share y with a probit link: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
 
     With ``m(u) = phi(u) / Phi(u)`` the slope is ``(1 - y) m(-eta) - y m(eta)``, and ``-m'(u) = m (m + u)`` lies between
-    0 and 1 and falls. ``1 / m`` is a scaled error function, whose relative error grows only where m is negligible.
+    0 and 1 and decreases. ``1 / m`` is a scaled error function: its relative error is large only if m is negligible.
     """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -214,7 +214,7 @@ class ClampedProbit(Clamped):
 
 @dataclass(frozen=True)
 class SmoothedCheck(RowLoss):
-    """The check loss of order tau, smoothed by a uniform kernel: the mean of ``rho(y - eta + u)``, u in [-h, h].
+    """The check loss rho of the tau-quantile, smoothed by a uniform kernel: the mean of ``rho(y - eta + u)``, |u| <= h.
 
     Its slope ``min(max((eta - y) / 2h + 1/2, 0), 1) - tau`` lies in [-tau, 1 - tau], its curvature is 1 / 2h where
     ``|eta - y| < h``, and zero elsewhere (Fernandes, Guerre and Horta 2021; He, Pan, Tan and Zhou 2023).
@@ -222,14 +222,14 @@ class SmoothedCheck(RowLoss):
     Parameters
     ----------
     tau : float
-        Order of the quantile, in (0, 1).
+        Probability of the quantile, in (0, 1).
     half_width : float
-        h, in units of the response.
+        Half-width h of the kernel, in units of the response.
     """
 
     tau: float
     half_width: float
-    slope_ulps = 8.0  # rounding of eta - y, of the quotient (at most 1 if not clipped) and of two differences
+    slope_ulps = 8.0  # rounding of eta - y, of its quotient by 2 h (at most 1 if not clipped), of two differences
 
     @property
     def max_slope(self) -> float:
@@ -250,9 +250,9 @@ class SmoothedCheck(RowLoss):
 
 @dataclass(frozen=True)
 class ClippedSquares(RowLoss):
-    """``(y - eta)^2 / 2`` where ``|y - eta| <= limit``, linear elsewhere: the slope is a clipped residual (Huber 1964).
+    """Huber's loss (1964): ``(y - eta)^2 / 2`` if ``|y - eta| <= limit``, else linear: its slope is a clipped residual.
 
-    The curvature is 1 inside and 0 outside, where the slope is largest.
+    The curvature is 1 if ``|y - eta| < limit``, else 0; in the second case the slope is largest.
 
     Parameters
     ----------
@@ -280,10 +280,10 @@ class ClippedSquares(RowLoss):
 class ClippedExponential(RowLoss):
     """The loss whose slope by eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
 
-    It is convex, since the slope does not fall in eta. Where ``|exp(eta) - y| < 1`` the curvature ``limit exp(eta)`` is
-    below ``limit (1 + y)``; elsewhere the loss is linear. So `WeightedLosses` lowers the weights of rows with large y,
-    and `max_curvature` is that of y = 0. Poisson scores ``exp(eta) - y`` clipped at c are slopes of this loss at (eta -
-    log c, y / c), and gamma scores ``1 - y exp(-eta)`` at (log y - eta - log c, 1 / c).
+    It is convex, since the slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit exp(eta)``
+    is below ``limit (1 + y)``; otherwise the loss is linear. So `WeightedLosses` lowers the weights of rows with large
+    y, and `max_curvature` is that at y = 0. Up to sign, Poisson scores ``exp(eta) - y`` clipped at c are slopes of this
+    loss at (eta - log c, y / c), and gamma scores ``1 - y exp(-eta)`` are slopes at (log y - eta - log c, 1 / c).
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ class ClippedExponential(RowLoss):
         return self.limit * (1 + y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return the rounding error of an exponential below 1 + y plus that of a difference below 1."""
+        """Return a bound on rounding errors: of an exponential below 1 + y, and of a difference below 1."""
         return self.limit * (8 * (1 + y))
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -320,7 +320,7 @@ class ClippedExponential(RowLoss):
 
 
 def _mills(u: Decimal) -> Decimal:
-    """Return ``phi(u) / Phi(u)``: one over ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``."""
+    """Return ``phi(u) / Phi(u)``, as one over ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``."""
     with localcontext() as context:
         context.prec += 10 + int(u * u / 2)  # guard digits: for u < 0 the terms alternate in sign and cancel
         half = (_two_pi().sqrt() * (u * u / 2).exp()) / 2
@@ -333,7 +333,7 @@ def _mills(u: Decimal) -> Decimal:
 
 
 def _two_pi() -> Decimal:
-    """Return 2 pi to the precision of the context: ``8 (4 atan(1 / 5) - atan(1 / 239))`` (Machin)."""
+    """Return 2 pi to the precision of the decimal context: ``8 (4 atan(1 / 5) - atan(1 / 239))`` (Machin)."""
 
     def atan_of_inverse(x: int) -> Decimal:
         term, total, k = 1 / Decimal(x), 1 / Decimal(x), 1

@@ -1,8 +1,8 @@
 """Families of generalised linear models: mean and variance of a response, as functions of the linear predictor.
 
-A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion: `psi` is minus the
-first derivative by eta, `observed` the second, and `weight` the second's expectation (Fisher's information). Under the
-canonical links (logit, log for Poisson) the last two agree; for gamma with a log link they differ.
+A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion: `psi` is minus its
+first derivative by eta, `observed` its second derivative, and `weight` the expectation of the second derivative
+(Fisher's information). `observed` equals `weight` under canonical links (logit, log for Poisson), not for gamma.
 """
 
 from __future__ import annotations
@@ -18,114 +18,114 @@ from scipy.special import expit, gammaln, log_ndtr, ndtr
 from privstats.errors import OptionError, quote
 from privstats.numerics.law import FloatArray
 
-FARTHEST = 300.0  # largest |eta| under a log link: beyond it the square of the mean overflows
+FARTHEST = 300.0  # largest |eta| under a log link: above this the square of the mean overflows
 MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest response
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
-STEEPEST_LOGIT = 6.0  # largest length of a logit's initial slopes, in whitened coordinates
-LARGEST_SHIFT = 12.0  # largest squared Mahalanobis distance D^2 used for a logit's initial constant
-LEAST_FITTED = 0.02  # smallest probability taken from a least-squares fit without an intercept
-LOGIT_STEPS = 12  # Newton steps for a logit's initial values, each at most of length 1
+STEEPEST_LOGIT = 6.0  # limit of the Euclidean norm of a logit's initial slopes, in whitened coordinates
+LARGEST_SHIFT = 12.0  # limit of the squared Mahalanobis distance D^2 in a logit's initial constant
+LEAST_FITTED = 0.02  # smallest initial probability if a least-squares fit has no intercept
+LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for a logit's initial coefficients
 
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """A family with its link, ``E y = mean(x' theta)``, in the unit of the response.
+    """A family of distributions of a response y with its link, ``E y = mean(x' theta)``.
 
     Parameters
     ----------
     unit : float
-        The largest response.
+        The largest response, from its declared bounds.
     """
 
     name: ClassVar[str]
     link: ClassVar[str]
     support: ClassVar[tuple[float, float]]
-    farthest_step: ClassVar[float] = 0.7  # rms change of eta beyond which a last Newton step counts as nonlinear
-    slope_step: ClassVar[float] = 0.5  # largest rms change of eta by the slopes in a step of the burn-in
+    farthest_step: ClassVar[float] = 0.7  # a last Newton step is nonlinear if its rms change of eta exceeds this
+    slope_step: ClassVar[float] = 0.5  # largest rms change of eta by the slopes in one burn-in step
     unit: float = 1.0
 
     @abstractmethod
     def mean(self, eta: FloatArray) -> FloatArray:
-        """Return the mean at a linear predictor."""
+        """Return the mean of the response at each linear predictor."""
 
     @abstractmethod
     def slope(self, eta: FloatArray) -> FloatArray:
-        """Return the derivative of the mean by eta."""
+        """Return the derivative of the mean response by eta."""
 
     @abstractmethod
     def variance(self, eta: FloatArray) -> FloatArray:
-        """Return the variance of the response, positive, up to a dispersion."""
+        """Return the variance of the response, up to a dispersion factor; it is positive."""
 
     @abstractmethod
     def bend(self, eta: FloatArray) -> FloatArray:
-        """Return the second derivative of the mean by eta."""
+        """Return the second derivative of the mean response by eta."""
 
     @property
     @abstractmethod
     def largest(self) -> tuple[float, float, float]:
-        """Largest absolute values of mean, slope and bend, over the means that a response can have."""
+        """Largest absolute values of mean, slope and bend, over all means that are inside the response's bounds."""
 
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest |psi| at fitted means; infinite if there is no bound."""
+        """Largest |psi| over the linear predictors that `fitted` returns; infinite if there is no bound."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
-        """Return the expected second derivative of the loss, ``slope^2 / variance``."""
+        """Return the expected second derivative of the loss by eta, ``slope^2 / variance``."""
         weight: FloatArray = self.slope(eta) ** 2 / self.variance(eta)
         return weight
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return minus the derivative of the loss: the score of eta."""
+        """Return psi, the score of eta: minus the derivative of the loss by eta."""
         psi: FloatArray = self.slope(eta) / self.variance(eta) * (y - self.mean(eta))
         return psi
 
     def observed(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return a nonnegative curvature whose mean is the Hessian: the loss's second derivative or its expectation."""
+        """Return the loss's second derivative by eta, if that is never negative, or else its expectation."""
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:
-        """Return linear predictors, clamped to those whose mean a response can have."""
+        """Return the linear predictors, clamped so that their means are inside or near the response's bounds."""
         return eta
 
     def transform(self, y: FloatArray) -> FloatArray:
-        """Return the transformed response that the initial least-squares fit uses."""
+        """Return the transformed response, to which the initial coefficients are fitted by least squares."""
         return y
 
     @property
     def transformed_range(self) -> tuple[float, float]:
-        """Smallest and largest value of `transform`."""
+        """Smallest and largest value of the transformed response."""
         return self.support
 
     def linked(self, expected: FloatArray) -> FloatArray:
-        """Return the linear predictor at which the transformed response has about this mean."""
+        """Return the linear predictor at which the transformed response has approximately the mean `expected`."""
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return slopes and the mean linear predictor at which to start, from least squares of `transform`.
+        """Return initial slopes and an initial mean linear predictor, from least squares of the transformed response.
 
         Parameters
         ----------
         slopes : ndarray, shape (m,)
-            Least-squares slopes, in whitened coordinates (unit second moments) without the constant.
+            Least-squares slopes without the constant, in whitened coordinates (unit second moments).
         mean : float
             Mean of the transformed response.
         synthetic : ndarray, shape (k, m)
-            Made-up rows, centred.
+            Centred synthetic rows.
         least : float
-            Standard deviation of the noise of the mean; a positive mean is taken to be at least this large.
+            Standard deviation of the noise in `mean`; means of binary responses are kept this far from 0 and 1.
         """
         return slopes, mean
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:
-        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` under the model; by default that of normal errors."""
+        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` of psi under the model; by default that of normal errors."""
         return 3.0 * np.ones_like(eta)
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return values of a response, shape (k,), and their probabilities under the model at each eta, shape (n, k).
+        """Return possible responses, shape (k,), and their probabilities under the model at each eta, shape (n, k).
 
-        Only families with skewed scores list values; the others return empty arrays.
+        Only families with skewed scores list responses; the other families return empty arrays.
         """
         return np.zeros(0), np.zeros((len(eta), 0))
 
@@ -137,13 +137,13 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return slopes and constant between those of a discriminant and those that fit made-up rows.
+        """Return initial slopes and constant: those of a linear discriminant, improved by a fit to synthetic rows.
 
-        If rows with y = 0 and with y = 1 are normal with one covariance, the log odds are ``a + b'x``, with
-        ``b = s / (v - |s|^2)`` of the least-squares slopes s and ``v = p (1 - p)``, in coordinates of unit second
-        moments; at the mean of all rows they are ``a = log(p / (1 - p)) - (1/2 - p) D^2`` with the squared Mahalanobis
-        distance ``D^2 = b's / v`` of the two means (Efron 1975). Dummies are not normal, so a logit is then fitted to
-        the least-squares probabilities of the synthetic rows, penalised by ``v |b - b_0|^2 / 2`` with this b as b_0.
+        If the rows with y = 0 and those with y = 1 are normal with one covariance, the log odds are ``a + b'x``. In
+        coordinates of unit second moments ``b = s / (v - |s|^2)``, with s the least-squares slopes, p the mean of y and
+        ``v = p (1 - p)``; at the mean of all rows ``a = log(p / (1 - p)) - (1/2 - p) D^2``, with ``D^2 = b's / v`` the
+        squared Mahalanobis distance of the two groups' means (Efron 1975). Dummies are not normal, so a logit is then
+        fitted to the least-squares probabilities of the synthetic rows, with the penalty ``v |slopes - b|^2 / 2``.
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)
@@ -173,7 +173,7 @@ class Binary(Family):
 
 
 def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return t that fits ``expit(X t)`` to p, with a penalty ``(t - theta)' penalty (t - theta) / 2`` per row."""
+    """Return logit coefficients t for probabilities p, with ``(t - theta)' penalty (t - theta) / 2`` added per row."""
     t = theta.copy()
     for _ in range(LOGIT_STEPS):
         mean = expit(X @ t)
@@ -185,7 +185,7 @@ def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: Fl
 
 
 class Logit(Binary):
-    """Binary responses, or proportions: ``log(p / (1 - p)) = x' theta``."""
+    """Logistic regression of binary responses or proportions with mean p: ``log(p / (1 - p)) = x' theta``."""
 
     link = "logit"
 
@@ -217,7 +217,7 @@ class Logit(Binary):
 
 
 class Probit(Binary):
-    """Binary responses, or proportions: ``p = Phi(x' theta)``."""
+    """Probit regression of binary responses or proportions with mean p: ``p = Phi(x' theta)``."""
 
     link = "probit"
     per_logit = 0.6
@@ -286,7 +286,7 @@ class LogLink(Family):
 
 
 class Poisson(LogLink):
-    """Counts, whose variance is proportional to the mean."""
+    """Poisson regression of counts with a log link; the variance is proportional to the mean."""
 
     name = "poisson"
 
@@ -318,9 +318,9 @@ class Poisson(LogLink):
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return the slopes, and the constant at which counts have the released mean of ``log(y + 1/2)``.
 
-        ``E log(y + 1/2)`` is close to the logarithm of the mean only if counts are large, so the constant a solves
-        ``mean of g(a + x'slopes) = mean``, where ``g(t)`` is the expectation of ``log(Y + 1/2)`` for
-        a Poisson Y of mean e^t.
+        ``E log(y + 1/2)`` is close to the logarithm of the mean only if counts are large, so the constant a solves the
+        equation "average of ``g(a + x'slopes)`` over the synthetic rows x = `mean`", where ``g(t)`` is the expectation
+        of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t.
         """
         at, value = _log_count()
         wide = np.clip(synthetic @ slopes, -6.0, 6.0)
@@ -337,7 +337,7 @@ class Poisson(LogLink):
         if np.median(mean) >= FEW_COUNTS:
             return super().responses(eta)
         k = np.arange(16.0)
-        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # larger counts have nearly symmetric scores
+        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # larger means have nearly symmetric scores
         listed = (mean < 2 * FEW_COUNTS)[:, None]
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
@@ -345,12 +345,12 @@ class Poisson(LogLink):
         return 3 + 1 / np.maximum(self.mean(eta), 1e-300)
 
 
-FEW_COUNTS = 3.0  # below this median mean of counts, their scores are treated as skewed
+FEW_COUNTS = 3.0  # below this median of the fitted means of counts, their scores are treated as skewed
 
 
 @cache
 def _log_count() -> tuple[FloatArray, FloatArray]:
-    """Return a grid of log means below log 100, and ``E log(Y + 1/2)`` of Poisson counts Y at its points."""
+    """Return a grid of log means up to log 100, and ``E log(Y + 1/2)`` of a Poisson count Y at each of them."""
     at = np.linspace(-9.0, np.log(100.0), 300)
     k, mean = np.arange(400.0), np.exp(at)[:, None]
     probability = np.exp(k * at[:, None] - mean - gammaln(k + 1))
@@ -358,7 +358,7 @@ def _log_count() -> tuple[FloatArray, FloatArray]:
 
 
 class Gamma(LogLink):
-    """Positive responses whose standard deviation is proportional to the mean."""
+    """Gamma regression of positive responses with a log link; their standard deviation is proportional to the mean."""
 
     name = "gamma"
     farthest_step = 1.0
@@ -388,23 +388,23 @@ class Gamma(LogLink):
 
 
 _ALL = (Logit, Probit, Poisson, Gamma)
-FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}  # usual links first
+FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}  # usual link first
 
 
 def family_of(what: object, link: str | None) -> Family | None:
-    """Return the family named by a string or by an object of statsmodels; None for the Gaussian family.
+    """Return the family given by its name or by a family object of statsmodels; None for the Gaussian family.
 
     Parameters
     ----------
     what : str or object
-        "binomial", "poisson", "gamma" or "gaussian"; or an object so named by its class, with a `link`.
+        "binomial", "poisson", "gamma" or "gaussian"; or an object whose class has one of these names, with a `link`.
     link : str, optional
-        By default the link of the object, or the family's usual one.
+        Name of the link; by default that of the object, or else the family's usual link.
 
     Raises
     ------
     OptionError
-        If there is no such family, or it has no such link.
+        If the family is unknown, or does not have this link here.
     """
     name = (what if isinstance(what, str) else type(what).__name__).lower()
     known = [*FAMILIES, ("gaussian", "identity")]

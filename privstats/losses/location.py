@@ -1,6 +1,6 @@
-"""Row functions for means, quantiles and histograms: values of columns, their groups, bins and grids.
+"""Functions of a row for means, quantiles and histograms: values of columns, groups, bins and grids.
 
-A block of columns has one number per column, in the user's units; the first of its codes, if any, is the row's group.
+A block of rows has a number for each row and column, in the user's units; the first code of a row, if any, is a group.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-NEARLY = 1e-6  # tolerance of a multiple, as a share of the step: in floats 0.3 is not 3 * 0.1
+NEARLY = 1e-6  # tolerance for multiples of a step, as a share of the step: in floats 0.3 is not 3 * 0.1
 
 
 class ColumnBlock(Protocol):
-    """Interface of a block of rows, as these functions read it."""
+    """Interface of a block of rows, as functions of single columns read it."""
 
     @property
     def codes(self) -> tuple[NDArray[np.intp], ...]: ...
@@ -52,7 +52,7 @@ class ColumnValues:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Rows (weight, u) of `Squares`, with u = (value - middle) / half.
+    """Rows (weight, u) for the set `Squares`, with u = (value - middle) / half for each column.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Group:
-    """Number of the row's group."""
+    """The number of the group to which a row belongs."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return an array of shape (n, 1)."""
@@ -80,7 +80,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class InGroup:
-    """Rows (group, vector) of `ByCell`."""
+    """Rows (number of the group, vector) for the set `ByCell`, which sums the vectors of each group."""
 
     of: RowFunction
 
@@ -91,9 +91,9 @@ class InGroup:
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """Rows (cell, value) of `ByCell`; the cells of a group are the intervals between its released cut points.
+    """Rows (number of the cell, value); a group's cells are the intervals between its released cut points.
 
-    Cells are numbered group by group: cell ``g (cuts + 1) + p`` holds the values of group g that exceed p of its cuts.
+    Cells are numbered group by group: cell ``g (k + 1) + p`` has the values of group g that exceed p of its k cuts.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class InStretch:
 
 @dataclass(frozen=True)
 class OnGrids:
-    """Indicators of a nonzero value, and of a nonzero value that is a multiple of each step.
+    """Indicators: whether a value is nonzero, and, for each step, whether it is a nonzero multiple of the step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Row functions whose means give average marginal effects."""
+"""Functions of a row whose means over the rows give average marginal effects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Dummies:
-    """The dummies of a factor that is a main effect: each is `high` at its level, and `low` at all other levels.
+    """The dummies of a factor that is a main effect: each has the value `high` at its level and `low` elsewhere.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Dummies:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """Change from the reference to a level: the columns ``z'base + low`` of the reference change by `move`."""
+    """Change of a row from a factor's reference level to another: its columns ``z'base + low`` change by `move`."""
 
     base: FloatArray
     low: FloatArray
@@ -45,15 +45,15 @@ class _Change:
 class EffectParts:
     """Parts of average marginal effects at a released theta, each divided by its largest possible size.
 
-    The parts of a row are 1; the slope of its mean; the derivative of this slope by theta; and, for each dummy, the
-    change of the mean from the reference to its level, with its derivative by theta. All are multiplied by the weight.
+    A row has these parts, times its weight: 1; the derivative of the mean by eta; the derivative of this one by theta;
+    and, for each dummy, the change of the mean from the reference level to its level, with its derivative by theta.
 
     Parameters
     ----------
     theta : ndarray, shape (width,)
-        Coefficients of the linear predictor z'theta: the offset's unit for an offset, 0 for the response.
+        Coefficients of the linear predictor z'theta; then the offset's unit, if there is an offset; then 0.
     coefficients : int
-        Number of entries of theta that are coefficients; they come first.
+        Number of coefficients, the first entries of theta.
     family : Family
     groups : tuple of Dummies
     """
@@ -65,19 +65,19 @@ class EffectParts:
 
     @property
     def sizes(self) -> FloatArray:
-        """The largest size of each part, shape (parts,), for columns in [-1, 1]."""
+        """The largest absolute value of each part, shape (parts,), for columns in [-1, 1]."""
         c, (mean, slope, bend) = self.coefficients, self.family.largest
         change = [mean, *[2 * slope] * c]
         return np.array([1.0, slope, *[bend] * c, *change * sum(len(group.columns) for group in self.groups)])
 
     @property
     def every(self) -> FloatArray:
-        """Matrix that selects the columns of a row z."""
+        """Matrix that selects the design's columns from a row z, which also has an offset and a response."""
         return np.eye(len(self.theta))[:, : self.coefficients]
 
     @property
     def changes(self) -> tuple[_Change, ...]:
-        """The change from the reference to the level of each dummy."""
+        """For each dummy, the change of the columns from the reference level to the dummy's level."""
         found: list[_Change] = []
         for group in self.groups:
             at = list(group.columns)

@@ -13,7 +13,7 @@ from privstats.losses.base import HuberLoss
 from privstats.losses.rows import RowBlock, squared_lengths
 from privstats.numerics.law import FloatArray
 
-REACH, NODES = 12.0, 24_001  # half-width and size of the grid for expectations over a normal residual
+REACH, NODES = 12.0, 24_001  # half-width, and number of points, of the grid for expectations over a normal residual
 
 
 class SelfConcordant(Protocol):
@@ -25,7 +25,7 @@ class SelfConcordant(Protocol):
 
 @dataclass(frozen=True)
 class PseudoHuber(HuberLoss):
-    """``c^2 (sqrt(1 + (r/c)^2) - 1)`` of a residual r in residual scales: |psi| <= c, slope <= 1, and smooth.
+    """Smooth version of Huber's loss: ``c^2 (sqrt(1 + (r/c)^2) - 1)`` of a residual r in residual scales.
 
     Examples
     --------
@@ -45,13 +45,13 @@ class PseudoHuber(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Bound of ``f''' / f'' = -3 (u / c^2) / (1 + (u / c)^2)``, reached at u = -c; residuals in residual scales."""
+        """Largest |f'''| / f'' of the loss f of a residual u in residual scales; it is reached at u = -c and u = c."""
         return 3 / (2 * self.clip)
 
 
 @dataclass(frozen=True)
 class LogCosh(HuberLoss):
-    """``c^2 log cosh(r / c)`` of a residual r in residual scales: |psi| <= c, slope <= 1, and smooth.
+    """Smooth alternative to Huber's loss: ``c^2 log cosh(r / c)`` of a residual r in residual scales.
 
     Examples
     --------
@@ -80,17 +80,17 @@ class LogCosh(HuberLoss):
 class Concomitant:
     r"""Joint M-estimation of coefficients and residual scale, for rows of bounded length (Huber 1981, section 7.7).
 
-    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` with ``w = min(1, curvature / |x|^2)``
-    and ``kappa = E psi(Z)^2``, so that normal residuals have the scale sigma. (Without w the term kappa sigma / 2 gives
-    a different scale, and ``kappa n sigma / 2`` a scale of zero.) The score of the coefficients is ``w psi(r / sigma)
-    x``, and that of log sigma is ``chi = w (psi^2 - kappa) / 2``.
+    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` for residuals r_i with the weights
+    ``w = min(1, curvature / |x|^2)``. Here ``kappa = E psi(Z)^2`` of a standard normal Z, so that the scale of normal
+    residuals is their sd. (If the term in kappa had no weight, it would be another one.) The score of the coefficients
+    is ``w psi(r / sigma) x``, and that of log sigma is ``chi = w (psi^2 - kappa) / 2``.
 
     Parameters
     ----------
     loss : HuberLoss
-        Huber's loss or a subclass, of residuals in residual scales; |psi| is at most `clip`.
+        Huber's loss, or a smooth version of it, of residuals in residual scales; |psi| is at most `clip`.
     curvature : float
-        C^2, the largest ``w |x|^2``.
+        The largest ``w |x|^2``.
 
     Examples
     --------
@@ -104,43 +104,43 @@ class Concomitant:
 
     @cached_property
     def kappa(self) -> float:
-        """Mean square of psi for normal residuals, at most clip^2."""
+        """Mean square of psi for standard normal residuals; it is at most clip^2."""
         z = np.linspace(-REACH, REACH, NODES)
         weighted = self.loss.psi(np.zeros(NODES), z) ** 2 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
         return float(np.trapezoid(weighted, z))
 
     @property
     def radius(self) -> float:
-        """Largest length of both scores together: clip times C."""
+        """Largest length of the joint score of coefficients and log scale: `clip` times the root of `curvature`."""
         return self.loss.clip * self.curvature**0.5
 
     @property
     def weight(self) -> float:
-        """Factor of chi: the largest one that does not increase the length of both scores together."""
+        """Factor of the score of log sigma: the largest that does not increase the length of the joint score."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property
     def largest(self) -> float:
-        """The largest chi, which is subtracted from the chi of each row."""
+        """The largest score chi of log sigma, which is subtracted from the score of each row."""
         return (self.loss.clip**2 - self.kappa) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class ConcomitantScores:
-    r"""Rows ``(w psi x, lambda (chi - largest chi))``, lambda = 2 C / c, of length at most c C.
+    r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of rows, of length at most c C, lambda = 2 C / c.
 
-    With ``s = w psi^2 / c^2`` in [0, 1] and ``w |x|^2 <= C^2`` the squared length of the first part is at most
-    ``c^2 C^2 s``, and of the second ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``, as kappa is
-    at most c^2: together at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+    Here c is the clip of psi, C^2 = `curvature` and chi the score of log sigma (see `Concomitant`). With ``s = w psi^2
+    / c^2`` in [0, 1] the squared length of the first part is at most ``c^2 C^2 s``, and that of the second ``lambda^2
+    (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``: together at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------
     both : Concomitant
     P : ndarray, shape (width, m)
-        Predictors x = z'P.
+        Matrix that gives the predictors x = z'P of a row z.
     eta : ndarray, shape (width,)
     sigma : float
-        Residual scale, in units of the block's response.
+        Residual scale, in units of the response that is scaled to [-1, 1].
     """
 
     both: Concomitant

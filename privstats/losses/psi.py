@@ -1,4 +1,4 @@
-"""Likelihoods and check losses for adaptive regression, and row functions that only these losses need."""
+"""Likelihoods and check losses for adaptive regression, and functions of a row that only these losses need."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Likelihood(Loss):
-    """Minus the log-likelihood of a family, up to a dispersion.
+    """The loss of a generalised linear model: minus the log-likelihood of a family, up to a dispersion.
 
     Parameters
     ----------
     family : Family
         The family, whose `unit` is the largest response.
     center, half : float
-        The response is ``center + half v`` at the block's value v.
+        Centre and half-range of the response: it is ``center + half v``, with v its value scaled to [-1, 1].
     """
 
     family: Family
@@ -59,23 +59,23 @@ class Likelihood(Loss):
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Return a mean of `transform`, rescaled from [-1, 1] to the units of the family's transform."""
+        """Return the mean of the transformed response, rescaled from [-1, 1] to the range of the family's transform."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
     @property
     def transformed_half(self) -> float:
-        """Half of the range of the family's transform."""
+        """Half of the range of the transformed response."""
         low, high = self.family.transformed_range
         return (high - low) / 2
 
 
 @dataclass(frozen=True)
 class CheckLoss(Loss):
-    """The check loss of order tau, smoothed by a uniform kernel on [-half_width, half_width] (0: not smoothed).
+    """The check loss of the tau-quantile, smoothed by a uniform kernel on [-half_width, half_width] (0: none).
 
-    psi is ``tau - 1{y < eta}``, or its mean over ``eta + u``, u in [-half_width, half_width]; if half_width > 0, the
-    slope is at most ``1 / (2 half_width)`` whatever the density of the responses is.
+    psi is ``tau - 1{y < eta}``, or the mean of this over ``eta + u``, u in [-half_width, half_width]. If half_width >
+    0, the slope of psi is at most ``1 / (2 half_width)``, whatever the density of the responses is.
     """
 
     tau: float
@@ -99,14 +99,14 @@ class CheckLoss(Loss):
 
 
 class Transform(Protocol):
-    """An increasing function of a block's response."""
+    """An increasing function of the response, applied to a block of rows."""
 
     def __call__(self, y: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
 class Standardized:
-    """Response ``(y - center) / (most scale)``, clipped to [-1, 1], that is, at `most` scales from the center."""
+    """Standardised response ``(y - center) / (most scale)``, clipped to [-1, 1]: at `most` scales from the center."""
 
     center: float
     scale: float
@@ -146,7 +146,7 @@ class _TransformedBlock:
 
 @dataclass(frozen=True, eq=False)
 class OfTransformed:
-    """A row function applied to rows with a transformed response."""
+    """A function of a row, applied to the row with a transformed response."""
 
     inner: Callable[[Any], FloatArray]
     transform: Transform
@@ -157,7 +157,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Weighted indicators of ``|y - z'theta| <= width`` for several widths, for densities at a quantile."""
+    """Weighted indicators of ``|y - z'theta| <= width``, one per width, to estimate the residuals' density at 0."""
 
     theta: FloatArray
     widths: tuple[float, ...]
@@ -169,7 +169,7 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class StretchedResiduals:
-    """Residuals ``y - z'theta`` in the scale asinh(residual / unit), which is fine near 0 and covers large values."""
+    """Residuals ``y - z'theta`` on the scale asinh(residual / unit): linear near 0, logarithmic for large ones."""
 
     theta: FloatArray
     unit: float
@@ -180,17 +180,17 @@ class StretchedResiduals:
         return stretched[:, None]
 
     def at(self, residual: float) -> float:
-        """Return the value of a residual in this scale."""
+        """Return the value of a residual on the asinh scale."""
         return float(np.arcsinh(residual / self.unit))
 
     def back(self, stretched: float) -> float:
-        """Return the residual with this value in the scale."""
+        """Return the residual that has this value on the asinh scale."""
         return float(self.unit * np.sinh(stretched))
 
 
 @dataclass(frozen=True, eq=False)
 class LogSizes:
-    """``log max(|y - z'theta - center|, least)`` of each row."""
+    """Logarithm of the size of each row's centred residual: ``log max(|y - z'theta - center|, least)``."""
 
     theta: FloatArray
     center: float
@@ -203,10 +203,10 @@ class LogSizes:
 
 @dataclass(frozen=True, eq=False)
 class Shortened:
-    """Predictors w = z'P times the root of ``weight min(1, radius / |w|)`` if ``|y - z'theta| < width``, else zero.
+    """Rows for a kernel estimate of the Hessian of a check loss with scores clipped at `radius` (Powell 1991).
 
-    Their products add up to 2 width times the Hessian of the check loss with scores clipped at `radius`: a uniform
-    kernel estimates the density at the quantile (Powell 1991).
+    The predictors w = z'P are multiplied by the root of ``weight min(1, radius / |w|)`` if ``|y - z'theta| < width``,
+    else by zero. Their products add up to ``2 width`` times the Hessian.
     """
 
     P: FloatArray
@@ -242,14 +242,14 @@ class ClippedScores:
 class LossRows:
     """Rows (weight, w, y, eta): preconditioned predictors w = z'P, the response, and a released linear predictor eta.
 
-    Mechanisms that minimise a sum of losses use the loss ``l(w't + eta; y)`` at t.
+    Mechanisms that minimise a sum of losses minimise the sum of ``weight l(w't + eta; y)`` over t.
 
     Parameters
     ----------
     P : ndarray, shape (width, m)
     theta : ndarray, shape (width,)
     center, half : float
-        The response is ``center + half v`` at the block's value v.
+        Centre and half-range of the response: it is ``center + half v``, with v its value scaled to [-1, 1].
     """
 
     P: FloatArray
@@ -272,18 +272,18 @@ def _lengths(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MallowsRows:
-    """Rows of a weighted loss at a released theta: ``w sqrt(weight slope)``, or scores ``w weight psi``.
+    """Rows ``w sqrt(weight slope)`` of the Hessian, or scores ``w weight psi``, of a weighted loss at released theta.
 
-    The weight is the largest that `WeightedLosses` allows: ``min(weight, radius / |u|, curvature / |u|^2)`` with
-    predictors ``u = z'Q``.
+    The weight of a row is lowered for high leverage (Mallows), to ``min(weight, radius / |u|, curvature / |u|^2)`` with
+    predictors ``u = z'Q``; this is the largest weight that the set `WeightedLosses` allows.
 
     Parameters
     ----------
     loss : Loss
     Q : ndarray, shape (width, m)
-        Predictors u = z'Q, whose length limits the weight.
+        Matrix that gives the predictors u = z'Q of a row z; their length limits the weight.
     P : ndarray, shape (width, m)
-        Predictors w = z'P of the returned rows.
+        Matrix that gives the predictors w = z'P of the returned rows.
     theta : ndarray, shape (width,)
     radius, curvature : float
     squared : bool

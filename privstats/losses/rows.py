@@ -1,8 +1,8 @@
-"""Row functions: they compute the vector of a row; their fields are constants and earlier releases.
+"""Functions that compute a vector from a row; their parameters are constants and earlier releases.
 
-A row is z = (columns, [offset], response), and ``block.times(M)`` is z'M for every row of a block. A row's weight in
-[0, 1] multiplies its score; the root of the weight multiplies its Hessian row. No privacy claim rests on this code:
-sets bound whatever these functions return, and the rehearsal checks that each row is treated alone.
+A row is z = (columns of the design, offset if any, response), and ``block.times(M)`` is z'M for each row of a block. A
+row's weight in [0, 1] multiplies its score; the root of the weight multiplies vectors whose products are summed. No
+privacy claim rests on this code: sets bound the results, and the rehearsal checks that each row is treated alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RowBlock(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Linear functions z'M of a row."""
+    """Linear functions z'M of a row z, with M the given matrix."""
 
     matrix: FloatArray
 
@@ -43,7 +43,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Rows (weight, z'M) of `Squares`, whose sums and sums of squares are moments of columns."""
+    """Rows (weight, z'M) for the set `Squares`, which sums the weights, the values z'M and their squares."""
 
     matrix: FloatArray
 
@@ -53,7 +53,7 @@ class WeightedColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedLinear:
-    """Linear functions z'M of a row times the root of its weight, so that products have the weight as factor."""
+    """Linear functions z'M of a row times the root of its weight, so that their products have the weight as factor."""
 
     matrix: FloatArray
 
@@ -63,7 +63,7 @@ class WeightedLinear:
 
 @dataclass(frozen=True, eq=False)
 class SquaredColumns:
-    """Squares of linear functions z'M of a row, times its weight: rows of `Fractions`."""
+    """Squares of linear functions z'M of a row, times its weight, for the set `Fractions` of entries in [0, 1]."""
 
     matrix: FloatArray
 
@@ -74,7 +74,7 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row times its weight, for losses that are proportional to the length of the row."""
+    """Linear functions z'M of a row times its weight, for losses that are proportional to the row, as check losses."""
 
     matrix: FloatArray
 
@@ -84,7 +84,7 @@ class WeightedRows:
 
 @dataclass(frozen=True, eq=False)
 class RootWeighted:
-    """Rows of `BoxProducts`: the root of the weight times (1, z'M)."""
+    """Vector (1, z'M) of a row times the root of its weight, for second moments (the set `BoxProducts`)."""
 
     matrix: FloatArray
 
@@ -95,7 +95,7 @@ class RootWeighted:
 
 @dataclass(frozen=True, eq=False)
 class CodedColumns:
-    """Rows of `CodedProducts`: level numbers of some factors, and the root of the weight times (1, z'M)."""
+    """Level numbers of some factors, then the vector (1, z'M) times the root of the weight (set `CodedProducts`)."""
 
     factors: tuple[int, ...]
     matrix: FloatArray
@@ -107,7 +107,7 @@ class CodedColumns:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores ``w psi(eta, y)`` times the row's weight, for predictors w = z'P and eta = z'theta.
+    """Scores ``w psi(eta, y)`` times the row's weight, for predictors w = z'P and linear predictor eta = z'theta.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Scores:
     P : ndarray, shape (width, m)
         Preconditioner of the predictors; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
-        Coefficients of the linear predictor z'theta: the offset's unit for an offset, 0 for the response.
+        Coefficients of the linear predictor z'theta; then the offset's unit, if there is an offset; then 0.
     """
 
     loss: Loss
@@ -130,7 +130,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BesideLevel:
-    """Rows (level number of a factor, scores) of `LevelProducts`."""
+    """Rows (level number of a factor, scores), for the set `LevelProducts`."""
 
     factor: int
     of: Scores
@@ -141,7 +141,7 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Rows ``w sqrt(slope(eta, y))`` times the root of the weight; their products add up to the Hessian of the loss."""
+    """Predictors ``w sqrt(slope(eta, y))`` times the root of the weight; their products add up to the Hessian."""
 
     loss: Loss
     P: FloatArray
@@ -166,7 +166,7 @@ class RowResiduals:
 
 @dataclass(frozen=True, eq=False)
 class SquaredResiduals:
-    """Squared residual ``(y - z'theta)^2`` of a row over its largest value, times the row's weight, shape (n, 1)."""
+    """Squared residual ``(y - z'theta)^2`` of a row, relative to its largest value, times the weight, shape (n, 1)."""
 
     theta: FloatArray
     largest: float
@@ -178,21 +178,21 @@ class SquaredResiduals:
 
 @dataclass(frozen=True, eq=False)
 class ProductClip:
-    """Clipping by the product of a row's length and residual: Schweppe's form of an M-estimator.
+    """Clipping of a row by the product of |x| and its residual: Schweppe's form of an M-estimator.
 
-    A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual is
-    clipped at ``c = radius / (w |x|)``, so that its score ``w clip(r, c) x`` has length at most `radius`: a row of high
-    leverage with a small residual counts in full.
+    A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual r is
+    clipped at ``c = radius / (w |x|)``, so that its score ``w clip(r, c) x`` has length at most `radius`. A row of high
+    leverage with a small residual is not clipped.
 
     Parameters
     ----------
     P : ndarray, shape (width, m)
-        Predictors x = z'P.
+        Matrix that gives the predictors x = z'P of a row z.
     residual : ndarray, shape (width,)
-        The residual r = z'residual.
+        Vector that gives the residual r = z'residual.
     radius, curvature : float
     farthest : float
-        Largest c.
+        Largest threshold c.
     """
 
     P: FloatArray
@@ -202,7 +202,7 @@ class ProductClip:
     farthest: float
 
     def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return x, shape (n, m); and r, w and c, each of shape (n,)."""
+        """Return predictors x, shape (n, m); and residual r, weight w and threshold c, each of shape (n,)."""
         both = block.times(np.column_stack([self.P, self.residual]))
         x, r = both[:, :-1], both[:, -1]
         squared = np.maximum(squared_lengths(x), 1e-300)
@@ -213,9 +213,9 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Rows (w, x, r, 0) of `WeightedLosses` for which ``ClippedSquares(farthest)`` has the scores of `ProductClip`.
+    """Rows (weight, x, r, 0) for which the loss ``ClippedSquares(farthest)`` has the clipped scores of `ProductClip`.
 
-    ``w Huber_c(r - x't)`` is ``w (c / k)^2 Huber_k((r - x't) k / c)``, with k = `farthest` for all rows.
+    The loss ``w Huber_c(r - x't)`` is ``w (c / k)^2 Huber_k((r - x't) k / c)``, with k = `farthest` for all rows.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -226,7 +226,7 @@ class ClippedProductRows(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductScores(ProductClip):
-    """Scores ``w clip(r, c) x`` of the rows of `ClippedProductRows`."""
+    """Scores ``w clip(r, c) x`` of rows whose residual r is clipped as in `ProductClip`."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, r, w, c = self.weighed(block)
@@ -236,10 +236,10 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """The length ``weight |x| |clip(r, farthest)|`` of a row's score; above `cap`, the part that `curvature` removes.
+    """The length ``weight |x| |clip(r, farthest)|`` of a row's score, or the length that `curvature` removes.
 
-    A row with ``weight |x|^2 > curvature`` loses ``(1 - curvature / (weight |x|^2))`` of its score, whatever the clip
-    is: that part plus `cap` is returned. So one histogram shows both sorts of rows, shape (n, 1).
+    A row with ``weight |x|^2 > curvature`` loses the share ``1 - curvature / (weight |x|^2)`` of its score, whatever
+    the clip is; its value is the lost length plus `cap`, so that one histogram shows both sorts of rows, shape (n, 1).
     """
 
     P: FloatArray
@@ -278,7 +278,7 @@ class ResidualSizes:
 
 @dataclass(frozen=True, eq=False)
 class LogDistance:
-    """``log max(|z'along - center|, least)`` of a row, shape (n, 1)."""
+    """Logarithm of the distance of a row's value z'along from `center`, at least `least`, shape (n, 1)."""
 
     along: FloatArray
     center: float
@@ -291,9 +291,9 @@ class LogDistance:
 
 @dataclass(frozen=True, eq=False)
 class HeldBeside:
-    """Linear functions z'M of a row times the root of its weight; all but entry `one` are shortened to a length.
+    """Linear functions z'M of a row times the root of its weight; all entries but `one` are shortened to a length.
 
-    If entry `one` is the constant 1 of each row, the row stays within the radius and the constant is not reduced.
+    If entry `one` is the constant 1, the vector then lies in a ball without a reduction of its constant.
     """
 
     matrix: FloatArray
@@ -311,7 +311,7 @@ class HeldBeside:
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Rows (1, z'M) times the root of the weight and the kernel; their products are second moments near a quantile.
+    """Vectors (1, z'M) times the root of weight and kernel: their products are second moments of rows near a quantile.
 
     The kernel is Epanechnikov's, ``1 - u^2`` for a residual of u times `width`, -1 < u < 1 (Powell 1991).
     """
@@ -328,7 +328,7 @@ class KernelRows:
 
 @dataclass(frozen=True)
 class Level:
-    """The number of a factor's level."""
+    """The number of a row's level in one factor."""
 
     factor: int
 
@@ -338,7 +338,7 @@ class Level:
 
 @dataclass(frozen=True)
 class LevelWeight:
-    """The number of a factor's level, and the row's weight."""
+    """The number of a row's level in one factor, and the row's weight."""
 
     factor: int
 
@@ -356,7 +356,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class One:
-    """Cell number 0 for each row, so that the count of this one cell is the number of rows."""
+    """Cell number 0 for each row, so that the count of this single cell is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return np.zeros((len(block.present), 1))
@@ -364,7 +364,7 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Whether the row's level of every factor is kept; None keeps all levels of a factor."""
+    """Whether the row's level is a kept one in every factor; None in place of a factor's array keeps all its levels."""
 
     kept: tuple[NDArray[np.bool_] | None, ...]
 

@@ -1,1 +1,1 @@
-"""The arithmetic of privacy: promises (privacy guarantees), their shares, neighbouring relations, and the ledger."""
+"""Privacy guarantees: neighbouring relations, composition, division into shares, and the ledger of a data set."""

@@ -12,9 +12,9 @@ from typing import Protocol
 from privstats.errors import BudgetError
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, PureDP, ZeroCDP, sums
 
-# kinds of promises that a budget of each kind can count
+# for each kind of budget, the kinds of privacy guarantees that can be charged to it
 COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ZeroCDP: PureDP | GaussianDP | ZeroCDP, ApproxDP: Promise}
-CHARGING = threading.RLock()  # one charge at a time; forks wait for its end, as a child has no thread to end it
+CHARGING = threading.RLock()  # one charge at a time; a fork waits until it ends: no thread of the child could end it
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=CHARGING.acquire, after_in_parent=CHARGING.release, after_in_child=CHARGING.release)
@@ -22,14 +22,14 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: its purpose, and the promises that it keeps, under the neighbours of the ledger.
+    """One charge to a ledger: its purpose and the guarantees it pays for, in the ledger's neighbouring relation.
 
     Parameters
     ----------
     call, method : str
         The fit, such as "dp_lm y ~ x", and its algorithm.
     parts : tuple of (str, Promise)
-        Each question with the budget that it may spend.
+        Each question put to the data, with the guarantee (its part of the budget) that its answer keeps.
     analyst, time : str
         Name of the analyst, and time in UTC.
     """
@@ -42,7 +42,7 @@ class Entry:
 
 
 class Book(Protocol):
-    """Interface of a store of entries, in their order.
+    """Interface of a store of a ledger's entries, in the order of their charges.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class Book(Protocol):
     def entries(self) -> tuple[Entry, ...]: ...
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless `check`, called with all entries before, refuses them; no other can be added meanwhile."""
+        """Add entries unless `check`, called with all earlier entries, refuses them; no others are added meanwhile."""
 
 
 class InMemory:
-    """Entries in memory, which are lost when Python ends."""
+    """Store of a ledger's entries in memory: they are lost when Python ends."""
 
     name, kept = "in memory", False
 
@@ -92,34 +92,34 @@ class Account:
         Name of the analyst who charges.
     """
 
-    prove = staticmethod(sums)  # computes the joint cost of several promises, as eps at a delta
+    prove = staticmethod(sums)  # computes the joint eps of several privacy guarantees at a given delta
 
     def __init__(self, budget: Promise, book: Book | None = None, analyst: str = "") -> None:
         self.budget, self.analyst = budget, analyst
         self.book: Book = InMemory() if book is None else book
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Record a charge before its questions are asked: all of it or nothing.
+        """Record a charge, in full or not at all, before any of its questions is answered from the data.
 
         Parameters
         ----------
         parts : iterable of (str, Promise)
-            Each question, and the promise that its mechanism keeps.
+            Each question put to the data, and the privacy guarantee that its mechanism keeps.
         call, method : str
             The fit and its algorithm.
 
         Raises
         ------
         BudgetError
-            If it would overspend the budget, or its promise implies nothing for the neighbours of the budget. Nothing
-            is recorded then.
+            If the charge would overspend the budget, or if one of its guarantees implies none under the neighbouring
+            relation of the budget. Nothing is recorded then.
         """
         own = tuple((name, translated(promise, self.budget.neighbors)) for name, promise in parts)
         entry = Entry(call, method, own, self.analyst)
         self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
-        """Refuse an entry of a kind that the budget cannot count, or that exceeds the budget after those before it."""
+        """Refuse an entry of a kind that the budget cannot count, or whose cost exceeds the rest of the budget."""
         for _, promise in entry.parts:
             if not isinstance(promise, COUNTED[type(self.budget)]):
                 raise _uncounted(self.budget, promise)
@@ -139,12 +139,12 @@ class Account:
 
 
 def promises_of(entries: Iterable[Entry]) -> tuple[Promise, ...]:
-    """Return all promises in some entries."""
+    """Return the privacy guarantees in the given entries, as one tuple."""
     return tuple(promise for entry in entries for _, promise in entry.parts)
 
 
 def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
-    """Return the error for a promise of a kind that a budget cannot count."""
+    """Return the error for a privacy guarantee of a kind that cannot be charged to this budget."""
     counts = "pure eps" if isinstance(budget, PureDP) else budget.currency
     kinds = {GaussianDP: "GaussianDP(1)", ZeroCDP: "ZeroCDP(0.5)", ApproxDP: "ApproxDP(1, 1e-6)"}
     other = " or ".join(f"ps.Ledger(ps.{kind})" for of, kind in kinds.items() if isinstance(promise, COUNTED[of]))
@@ -155,7 +155,7 @@ def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
 
 
 def _short(left: Promise, cost: Promise) -> BudgetError:
-    """Return the error for a charge that costs more than is left."""
+    """Return the error for a charge that costs more than the rest of the budget."""
     name = left.currency
     most = left.numbers[name]
     cure = f"{name}={most:.4g} or less" if most else "it a ledger with a larger budget"
@@ -163,10 +163,10 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 
 
 def check_affordable(account: Account | None, promise: Promise) -> None:
-    """Refuse a call for more than the account has left, before its data are accessed; nothing is recorded.
+    """Refuse a call that asks for more than the rest of the account, before any data are read; record nothing.
 
-    A promise in eps, mu or rho is the sum of its parts, so no division of it can cost less. Other promises, and other
-    neighbours than the budget's, are checked by the charge.
+    A guarantee in eps, mu or rho costs the same however it is divided among questions, so it can be checked in advance.
+    (eps, delta), and neighbours other than those of the budget, are checked when the charge is made.
     """
     if account is None or isinstance(promise, ApproxDP):
         return
@@ -175,15 +175,15 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 
 
 def translated(promise: Promise, budget: Neighbors) -> Promise:
-    """Return the promise that a promise implies under the neighbours of a budget.
+    """Return the guarantee that a given one implies under another neighbouring relation, that of a budget.
 
-    Replacing a unit is removing one and adding another, so a promise for added and removed units implies one for groups
-    of two. The converse fails: "replace" implies nothing if the number of units changes.
+    To replace a unit is to remove one and add another, so a guarantee under "add_remove" implies one under "replace",
+    as for groups of two. The converse fails: "replace" implies nothing if the number of units changes.
 
     Raises
     ------
     BudgetError
-        If nothing is implied for these neighbours.
+        If no guarantee is implied under that relation.
     """
     own = promise.neighbors
     if own == budget:

@@ -1,12 +1,12 @@
-"""Composition of promises of several kinds, by their privacy-loss distributions. Extended tier.
+"""Composition of privacy guarantees of several kinds, by privacy-loss distributions. Extended tier.
 
-The delta of two independent pairs is ``sum_i p_i delta(eps - l_i)``, where the first has loss l_i with probability p_i
-and the second has the profile delta. Randomised response dominates every pure mechanism, and its losses are few; normal
-pairs add up to one normal pair; and an (eps, delta) mechanism reveals everything with probability delta, at worst
-(Kairouz, Oh and Viswanath 2015). So promises of few kinds need no grid (adaptive composition of dominating pairs: Zhu,
-Dong and Wang 2022, Theorem 10). Promises of many kinds, and other trade-off functions, are rounded up to a grid; copies
-of the latter are composed by a Fourier transform. A promise in rho determines only Renyi divergences: with one of
-these, the divergences of all promises are added, for each order, and converted to (eps, delta).
+If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile delta,
+the two together have the profile ``sum_i p_i delta(eps - l_i)``. Randomised response dominates every eps-DP mechanism,
+and its loss has few values; normal noises compose to one; and an (eps, delta) mechanism reveals all with probability
+delta, at worst (Kairouz, Oh and Viswanath 2015). So guarantees with few distinct eps need no grid (adaptive
+composition: Zhu, Dong and Wang 2022, Theorem 10). The losses of many eps, and of other trade-off functions, are rounded
+up to a grid; the latter are composed by a Fourier transform. A guarantee in rho determines only Renyi divergences:
+with one of these, the divergences of all guarantees are added, for each order, and converted to (eps, delta).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from privstats.privacy.account import translated
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
 
-MOST_ATOMS = 2**14  # most values of the joint loss of randomised responses without a grid
-MOST_CELLS = 2**15  # cells of this grid, which extends to the sum of all eps on either side
-MOST_POINTS = 2**20  # most points in the window of a transform; a larger one gets a coarser grid
-WRAPPED = 1e-9  # largest mass of a tilted distribution beyond either end of its window
-STEEPEST = 1e3  # largest tilt that is tried, over the standard deviation of the composed loss
-TRANSFORMED = 2.0**-51  # error of a transform, relative to the length of its input
-ROUNDED = 2.0**-44  # covers the rounding of the probabilities, and of the losses, of one composed copy
+MOST_ATOMS = 2**14  # most values of the joint privacy loss of randomised responses that are kept without a grid
+MOST_CELLS = 2**15  # cells of the grid of losses, which extends to the sum of all eps on either side of 0
+MOST_POINTS = 2**20  # most grid points of a Fourier transform; if more are needed, the grid is made coarser
+WRAPPED = 1e-9  # largest probability of a tilted loss beyond either end of the transform's range
+STEEPEST = 1e3  # largest tilt that is tried, times the standard deviation of the composed loss
+TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
+ROUNDED = 2.0**-44  # allowance for the rounding of probabilities and losses, per composed copy
 
-ORDERS = (-20.0, 20.0)  # search interval for the logarithm of an order less 1
+ORDERS = (-20.0, 20.0)  # search interval for log(a - 1), where a is the order of a Renyi divergence
 
 Tests = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """A privacy-loss distribution: a normal pair with mean `mu`, losses `atoms` of probability `weights`, and failure.
+    """A privacy-loss distribution: the sum of a normal and an independent discrete loss; with `failure`, infinite.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ class LossDistribution:
     failure: float
 
     def delta(self, eps: float) -> float:
-        """Return the smallest known delta at `eps`, at least 0."""
+        """Return the smallest delta, at an `eps` >= 0, that this loss distribution is known to imply."""
         rest = float(self.weights @ gaussian_profile(self.mu, eps - self.atoms))
         return self.failure + (1 - self.failure) * rest
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] with delta at most `delta`; `most` must satisfy this."""
+        """Return the smallest eps in [0, most] whose delta is at most `delta`; `most` itself must satisfy this."""
 
         def excess(eps: float) -> float:
             return math.log(max(self.delta(eps), 1e-320)) - math.log(delta)
@@ -79,11 +79,11 @@ class LossDistribution:
         return float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-14))
 
     def eps_beside(self, rho: float, delta: float) -> float:
-        """Return the smallest known eps at `delta` for these losses together with rho-zCDP.
+        """Return the smallest eps known at `delta` for these losses composed with a rho-zCDP mechanism.
 
-        The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, and eps is that
-        of the best order, as in `tradeoff.zcdp_delta` (Canonne, Kamath and Steinke 2020, Proposition 12). The eps of
-        any order is valid, so a search that misses the best order is still valid.
+        The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, summed over the
+        atoms l of weight w. Each order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition 12, as in
+        `tradeoff.zcdp_delta`), so that the result is valid even if the search for the best order misses it.
         """
         if delta <= self.failure:
             return math.inf
@@ -91,7 +91,7 @@ class LossDistribution:
         normal = rho + self.mu**2 / 2
 
         def eps(log_order: float) -> float:
-            x = math.exp(log_order)  # the order less 1
+            x = math.exp(log_order)  # a - 1, for the order a
             rest = logsumexp(x * self.atoms, b=self.weights) - math.log(x) - kept
             return (1 + x) * normal - math.log1p(1 / x) + float(rest - math.log1p(1 / x)) / x
 
@@ -100,7 +100,7 @@ class LossDistribution:
 
 
 def together(promises: tuple[Promise, ...], delta: float) -> float:
-    """Return the smallest eps that these promises together are proved to keep at `delta`.
+    """Return the smallest eps for which the composition of these guarantees is proved to be (eps, delta)-DP.
 
     Parameters
     ----------
@@ -125,15 +125,15 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
 
 
 def on_same_rows(promises: Sequence[Promise]) -> Promise:
-    """Return the joint promise of several promises about the same rows: their composition, as a ledger computes it.
+    """Return the joint guarantee of several mechanisms on the same rows: the composition that a ledger computes.
 
-    It is of the kind of the first promise that can count the others; for (eps, delta), at the sum of all delta, plus
-    the largest delta once more if some promises, such as those in mu, have none.
+    It is of the kind of the first guarantee that can express the others; for (eps, delta), at the sum of all delta,
+    plus the largest delta once more if some of the guarantees, such as those in mu, are neither in eps nor in delta.
 
     Raises
     ------
     BudgetError
-        If they protect different units, or one promise implies nothing for the neighbours of the others.
+        If the guarantees protect different units, or one of them implies none under the neighbours of the others.
 
     Examples
     --------
@@ -151,19 +151,19 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 
 
 def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
-    """Return the joint promise of several promises about disjoint data: no unit has rows in two of the data sets.
+    """Return the joint guarantee of mechanisms on disjoint data sets, where no unit has rows in two of them.
 
-    Proof. Neighbours differ in one unit, so in one data set, say i. Given any releases about the others, whose laws are
-    the same, all releases together are a randomised function of those about i, so that they keep promise i and what it
-    implies, even if the questions about i depend on the others (McSherry 2009, Theorem 4, for any kind of promise). So
-    each promise that all of them imply is kept: the largest one, of the kind of the first that can state the others. If
-    the numbers of units are public, a unit moved from one data set to another does not make a neighbour, and two that
-    change places are two steps. All promises are translated to the neighbours of one of them.
+    Proof. Neighbours differ in one unit, so in one data set, say i. The releases about the other data sets have the
+    same law for both neighbours. Given these, all releases together are a randomised function of those about i, so that
+    they keep guarantee i, even if the questions about i depend on the others (McSherry 2009, Theorem 4, for any kind of
+    guarantee). So a guarantee that each one implies is kept: the weakest, of the kind of the first that can express all
+    others. If the numbers of units are public, a unit moved from one data set to another does not make a neighbour, and
+    two units that are exchanged are two steps. All guarantees are translated to one neighbouring relation.
 
     Raises
     ------
     BudgetError
-        If they protect different units, or one promise implies nothing for the neighbours of the others.
+        If the guarantees protect different units, or one of them implies none under the neighbours of the others.
 
     Examples
     --------
@@ -174,18 +174,18 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    kinds = {type(one): one for one in reversed(by_delta)}  # for (eps, delta), the one with the largest delta
+    kinds = {type(one): one for one in reversed(by_delta)}  # by kind; the largest delta
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
 
 
 def _largest(promises: Sequence[Promise]) -> Promise:
-    """Return the promise, of several of one kind, that all others imply."""
+    """Return the weakest of several guarantees of one kind: the one that all others imply."""
     return next(one for one in promises if all(one.covers((other,)) for other in promises))
 
 
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
-    """Return promises translated to one relation of neighbours."""
+    """Return the guarantees, translated to the neighbouring relation of the first one for which all can be."""
     for wanted in promises:
         try:
             return tuple(translated(promise, wanted.neighbors) for promise in promises)
@@ -199,12 +199,12 @@ def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
 
 
 def _first_finite(promises: Iterable[Promise]) -> Promise:
-    """Return the first promise whose numbers are all finite."""
+    """Return the first guarantee whose parameters (eps, delta, mu or rho) are all finite."""
     return next(one for one in promises if all(math.isfinite(v) for v in vars(one).values() if isinstance(v, float)))
 
 
 def losses(promises: tuple[Promise, ...]) -> LossDistribution:
-    """Return the privacy-loss distribution of a composition of promises, none of them in rho."""
+    """Return the privacy-loss distribution of the composition of several guarantees, none of them in rho."""
     pure = Counter(promise.eps for promise in promises if isinstance(promise, PureDP | ApproxDP))
     mu = math.sqrt(math.fsum(promise.mu**2 for promise in promises if isinstance(promise, GaussianDP)))
     kept = math.prod(1 - promise.delta for promise in promises if isinstance(promise, ApproxDP))
@@ -216,7 +216,7 @@ def losses(promises: tuple[Promise, ...]) -> LossDistribution:
 
 @lru_cache(maxsize=32)
 def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return joint losses of randomised responses and their probabilities: a binomial law for each eps."""
+    """Return the joint privacy losses of randomised responses and their probabilities: a binomial law for each eps."""
     values, weights = np.zeros(1), np.ones(1)
     for eps, k in counts:
         lies = np.arange(k + 1)
@@ -231,11 +231,11 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
     """Return evenly spaced losses that dominate the joint losses of randomised responses, and their probabilities.
 
-    The losses of the responses for each eps give their probabilities to the adjacent points of the grid, as in
-    `on_grid_from_above`, and are convolved with the others, with relative errors below `ROUNDED`.
+    For each eps, the probability of a loss is divided between the two adjacent points of the grid, as in
+    `on_grid_from_above`; the results are convolved. An allowance of `ROUNDED` per response covers rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
-    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # a convolution moves losses by at most a cell
+    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # each eps moves losses by up to a cell
     weights = (np.arange(-half, half + 1) == 0) * 1.0
     for eps, k in counts:
         losses, mass = _atoms(((eps, k),))
@@ -249,22 +249,22 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
 def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistribution:
     """Return a loss distribution on a grid that dominates a symmetric trade-off function f.
 
-    Let P be uniform on [0, 1] and Q have the density ``-f'(x)``, which falls: the best test of P against Q at level x
-    rejects below x, its power is 1 - f(x), so that f is the trade-off function of (P, Q). The loss is ``log -f'``. For
-    l >= 0 let a(l) and b(l) be level and power of the test that rejects where the loss exceeds l; then it does so with
-    probability b(l) under Q and a(l) under P, and since f is its own inverse it is below -l with probability a(l) under
-    Q and b(l) under P. What is left, ``1 - a(0) - b(0)``, is the straight piece of slope -1: there the loss is 0.
+    Let P be uniform on [0, 1] and Q have the decreasing density ``-f'(x)``. The best test of P against Q at level x
+    rejects below x and has power 1 - f(x), so that f is the trade-off function of (P, Q). The loss is ``log -f'``. For
+    l >= 0 let a(l) and b(l) be level and power of the test that rejects if the loss exceeds l: its probabilities to
+    reject under P and under Q. Since f is its own inverse, the loss is below -l with probability a(l) under Q and b(l)
+    under P. The remaining probability ``1 - a(0) - b(0)`` is that of loss 0, where f is a straight line of slope -1.
 
-    Each cell between two points of the grid gives its two masses, under Q and under P, to its ends: x and y with
+    The probability of a cell between two points of the grid is divided between its ends l and l + step: x and y with
     ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. delta at eps is the mean under P of the function
-    ``max(0, r - e^eps)`` of the ratio r = e^loss. The function is convex, so that its mean does not fall where mass
-    moves apart and the mean of r stays (Doroshenko et al. 2022). At eps on the grid delta is exact. Beyond the grid the
-    two masses go to its last point and to infinity.
+    ``max(0, r - e^eps)`` of the ratio r = e^loss. This function is convex, so that its mean does not fall if
+    probability moves apart while the mean of r stays (Doroshenko et al. 2022). At eps on the grid delta is exact. The
+    probability beyond the grid is divided between its last point and infinity.
 
     Parameters
     ----------
     tests : callable
-        Returns a(l) and b(l) for ascending losses l >= 0.
+        Function that returns a(l) and b(l) for ascending losses l >= 0.
     step : float
     cells : int
         Number of cells on each side of 0; ``step * cells`` is at most 700.
@@ -293,18 +293,18 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
 
 
 def repeated(one: LossDistribution, times: int, delta: float) -> LossDistribution:
-    """Return the joint loss distribution of independent copies, tight where its delta is near the given one.
+    """Return an upper bound for the composition of `times` copies of a loss distribution, tight near `delta`.
 
-    At every eps >= 0 its delta is at least that of the copies. Probabilities are tilted, ``p(l) e^(tilt l) / M``, so
-    that losses at the wanted delta are common, convolved by a Fourier transform, and tilted back: small deltas keep
-    their digits. The transform is periodic with a window that has at most `WRAPPED` of the tilted distribution beyond
-    either end (Chernoff's bound). Mass above the window counts as failure; mass below it, where losses are negative,
-    reappears at the upper end and can only increase delta.
+    At every eps >= 0 its delta is at least that of the composition. Probabilities p(l) of a loss l are tilted,
+    ``p(l) e^(tilt l) / M`` with normalising constant M, so that losses that matter at `delta` are common; they are
+    convolved by a Fourier transform and tilted back, so that small deltas keep their digits. The transform is periodic;
+    its range leaves at most `WRAPPED` of the tilted distribution beyond either end (Chernoff's bound). Probability
+    above the range counts as failure; that below it, of negative losses, reappears at the upper end and can only add.
 
     Parameters
     ----------
     one : LossDistribution
-        Without a normal part, its atoms evenly spaced around 0.
+        Distribution without a normal part, with atoms evenly spaced around 0.
     times : int
     delta : float
 
@@ -346,11 +346,11 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 def _coarser(one: LossDistribution, step: float) -> LossDistribution:
     """Return a distribution on every second point of a grid around 0 that dominates the given one.
 
-    The points between give their masses under Q and under P to both neighbours, as in `on_grid_from_above`: the share
-    ``1 / (1 + e^-step)`` to the one above, and the rest to the one below.
+    The probability at a point left out is divided between the points beside it, as in `on_grid_from_above`: a share of
+    ``1 / (1 + e^-step)`` goes to the point above, and the rest to the point below.
     """
     odd = len(one.atoms) // 2 % 2
-    weights = np.pad(one.weights, 1 + odd)  # pads to an even number of points per side, and one more
+    weights = np.pad(one.weights, 1 + odd)  # padded to an even number of points per side, and one more
     between = weights[::2]
     kept = weights[1::2] + between[:-1] / (1 + math.exp(-step)) + between[1:] / (1 + math.exp(step))
     half = len(kept) // 2
@@ -358,7 +358,7 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
 
 
 class _Cumulants:
-    """The cumulant generating function ``times log sum w e^(tilt l)`` of the loss of copies, given no failure."""
+    """Cumulant generating function K(tilt) = ``times log sum w e^(tilt l)`` of the summed loss of copies, if finite."""
 
     def __init__(self, one: LossDistribution, times: int) -> None:
         known = one.weights > 0
@@ -370,7 +370,7 @@ class _Cumulants:
         return self.times * self._log_sum(tilt)[1]
 
     def tilted(self, tilt: float) -> FloatArray:
-        """Return the tilted probabilities of one copy."""
+        """Return the probabilities of one copy's losses, tilted by e^(tilt loss) and normalised."""
         exponents, total = self._log_sum(tilt)
         return np.exp(exponents - total)
 
@@ -387,7 +387,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return the ends of a window: the tilted sum exceeds either with probability `WRAPPED` at most."""
+        """Return a lower and an upper bound that the tilted sum passes with probability at most `WRAPPED` each."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

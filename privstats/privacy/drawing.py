@@ -1,4 +1,4 @@
-"""Functions shared by the drawings of promises, ledgers and plans; matplotlib is imported only when needed."""
+"""Functions shared by the plots of privacy guarantees, ledgers and plans; matplotlib is imported only when needed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # palette of Okabe and Ito, distinguishable with colour blindness
 LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
 HATCHES = ("", "//", "..", "xx")  # hatches of bars
-LETTERS = 11  # letters per inch of a title
-LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # dense at both ends, where curves are steep
+LETTERS = 11  # assumed letters per inch of a title
+LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # test levels, dense where curves are steep
 
 
 def new_axes(width: float, height: float) -> Axes:
@@ -37,8 +37,8 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def entitle(ax: Axes, *parts: str) -> None:
-    """Give axes a title; each part has one or two lines of its own, broken to fit the figure."""
-    ax.figure.figure.draw_without_rendering()  # first, since otherwise the layout leaves no room for axis labels
+    """Give axes a title; each part of it takes one or two lines, broken to fit the width of the axes."""
+    ax.figure.figure.draw_without_rendering()  # the drawn figure is measured: it has room for axis labels
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
     filled = (textwrap.fill(part, width, max_lines=2, placeholder=" ...") for part in parts)
@@ -51,7 +51,7 @@ def draw_tradeoff(
     about: str = "any one row",
     **line: Any,
 ) -> Axes:
-    """Draw a trade-off function; on empty axes, also draw perfect privacy and a title with `about`, the protected."""
+    """Draw a trade-off function; on empty axes, also draw perfect privacy, and name `about` in the title."""
     if ax is None:
         ax = new_axes(5.2, 5.4)
         ax.set_aspect("equal")

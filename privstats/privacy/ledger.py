@@ -23,8 +23,8 @@ class Ledger(Account):
     """A budget for one data set that several fits share; a fit that would overspend it is refused.
 
     It is charged before a row is read, and charges compose adaptively: whether a later fit is made, and which, may
-    depend on earlier results. A ledger in memory is lost when Python ends, and its copy or pickle is a separate ledger
-    without later charges to the first. With a path it is kept in a file, and its pickle is that path.
+    depend on earlier results. A ledger in memory is lost when Python ends; its copy or pickle is a separate ledger that
+    does not see later charges to the first. With a path the ledger is a file, and its pickle contains only that path.
 
     Parameters
     ----------
@@ -32,18 +32,18 @@ class Ledger(Account):
         The total that may ever be spent, with its neighbouring relation. May be left out if the file exists.
     path : str or PathLike, optional
         An SQLite file, shared by all processes that open it. Keep it on a disk of this machine: locks on network disks
-        may fail. Two changes cannot be detected: entries cut off at the end, and an older state written over the file,
-        or in its place after deletion. Keep the last digest of `entries` elsewhere, and check that it is among them.
+        may fail. Two changes cannot be detected: the removal of the last entries, and an older state of the file put in
+        its place. Keep the last digest of `entries` elsewhere, and check that `entries` still contains it.
     analyst : str, optional
         Name of the analyst who charges; by default the user of this machine.
     moved : bool
-        Accept a file that was moved to another disk, or restored. Otherwise such a file is refused, as far as its inode
-        number shows this, since it might be a copy of a ledger that is in use.
+        Accept a file that was moved to another disk, or restored. By default a file whose inode number has changed is
+        refused, since it might be a copy of a ledger that is in use.
 
     Raises
     ------
     BudgetError
-        If `budget` is not a guarantee, `path` not a path, or `analyst` not a text; if the file is not a ledger, is a
+        If `budget` is not a guarantee, `path` not a path or `analyst` not a string; if the file is not a ledger, is a
         copy, has another budget or cannot be written.
 
     Examples
@@ -82,7 +82,7 @@ class Ledger(Account):
 
     @classmethod
     def over(cls, account: Account) -> Ledger:
-        """Return the ledger of an account: the account if it is a ledger, otherwise one with the same entries."""
+        """Return the account itself if it is a ledger, otherwise a new ledger with its budget and its entries."""
         if isinstance(account, Ledger):
             return account
         ledger = cls(account.budget, analyst=account.analyst)

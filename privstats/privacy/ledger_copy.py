@@ -1,4 +1,4 @@
-"""The part of a ledger that a saved fit keeps: name and total, without its file or other entries. Extended tier."""
+"""The summary of a ledger that is saved with a fit: name and total, without file or entries. Extended tier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True)
 class Seen:
-    """The total of a ledger at some time, to which nothing can be charged.
+    """Read-only summary of a ledger at one time: its name and its total spending; it cannot be charged.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Seen:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """One entry for the total spending, without the analysts."""
+        """A single entry: the total spending of all fits, without names of analysts."""
         if self.total is None:
             raise BudgetError(
                 f"the ledger {self.name} could not be read when the fit was saved; open the ledger itself"
@@ -43,7 +43,7 @@ class Seen:
 
 
 def seen(account: Account) -> Ledger:
-    """Return the part of a ledger that a saved fit keeps."""
+    """Return a read-only summary of a ledger, to be saved with a fit: name, budget and total spending."""
     try:
         total = account.spent()
     except BudgetError:

@@ -1,20 +1,20 @@
 """A ledger in an SQLite file: charges outlast the process, and no two processes can charge at the same time.
 
-*Never free.* A charge is one transaction: other writers are locked out, all entries are read, the budget is checked,
-the entry is written and is on the disk (`synchronous=EXTRA`: the file, and the folder in which its journal was) before
+*No row is read without a charge.* A charge is one transaction: other writers are locked out, all entries are read, the
+budget is checked, and the entry is on the disk (`synchronous=EXTRA`: the file, and the folder of its journal) before
 `add` returns, which is before a row is read. If the process ends or fails at any time, either the charge is in the file
-or no row has been read. Each charge opens the file for itself, and no process forks during one, so that threads and
-forks share neither a connection nor SQLite's state of its locks. The journal is a rollback journal and never a
-write-ahead log, whose shared memory is not visible to other machines.
+or no row has been read. Each charge opens the file anew, and no process forks during a charge, so that threads and
+forked processes share neither a connection nor SQLite's record of its locks. The journal is a rollback journal and
+never a write-ahead log, whose shared memory is not visible to other machines.
 
-*Append-only.* Triggers refuse changes, and each entry's digest (SHA-256 of the digest before and of the entry) chains
-it to the others; a file with a broken chain is refused. The file contains its own inode number: a copy is refused, and
-so is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` declares that no other
+*Append-only.* Triggers refuse changes, and each entry has a digest (SHA-256 of the previous digest and of the entry);
+a file in which a digest does not match is refused. The file contains its own inode number: a copy is refused, and so
+is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` declares that no other
 copy is in use. A file with several names (hard links) is refused, as each name would have a journal of its own.
 
-*Not detectable*: entries cut off at the end, or an older state with a valid chain, written over the same file, or in
-its place after it was deleted, since disks reuse the inodes of deleted files; keep the last digest elsewhere. The chain
-has no key: anyone who can write to the file can write another valid chain.
+*Not detectable*: the removal of the last entries, or an older, valid state of the file, written over it or put in its
+place after it was deleted (disks reuse the inodes of deleted files); so keep the last digest elsewhere. The digests
+have no key: anyone who can write to the file can write other valid digests.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from privstats.privacy.account import CHARGING, Entry
 from privstats.privacy.ledger_text import digest_of, entry_as_text, entry_of_text, promise_as_text, promise_of_text
 from privstats.privacy.promise import Promise
 
-MARK = 0x70737473  # SQLite's application_id of a ledger
-VERSION = 1  # version of its tables
-PATIENCE = 60.0  # seconds to wait for other writers
+MARK = 0x70737473  # the application_id that marks an SQLite file as a ledger
+VERSION = 1  # version of the layout of a ledger's tables
+PATIENCE = 60.0  # seconds to wait until other writers unlock the file
 OTHER_FILE = "is no ledger; begin one elsewhere, as in ps.Ledger(ps.GaussianDP(1), path='study.sqlite')"
 TABLES = """
 CREATE TABLE ledger (one INTEGER PRIMARY KEY CHECK (one = 1), budget TEXT NOT NULL, inode TEXT NOT NULL);
@@ -46,7 +46,7 @@ CREATE TRIGGER no_deletion BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'e
 
 
 def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tuple[Promise, LedgerFile]:
-    """Return the budget of a ledger, and its file, which is created if it does not exist.
+    """Return the budget of the ledger at `path`, and its file, which is created if there is none.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
     """
     try:
         file = LedgerFile(os.fspath(Path(path).resolve()))
-    except (OSError, RuntimeError, TypeError, ValueError):  # not a text, a text with a NUL, or circular links
+    except (OSError, RuntimeError, TypeError, ValueError):  # not a path, a text with a NUL character, or circular links
         raise BudgetError(f"path is {quote(path)}, no path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):
         raise BudgetError(
@@ -72,14 +72,14 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """The entries of a ledger in a file; its pickle contains the path and the budget.
+    """Store of a ledger's entries in an SQLite file; its pickle contains the path and the budget.
 
     Parameters
     ----------
     path : str
-        Absolute path of the file itself, not of a link.
+        Absolute path of the file itself, not of a symbolic link to it.
     budget : Promise, optional
-        The budget when the file was opened.
+        The budget that the file had when it was opened.
     """
 
     path: str
@@ -93,29 +93,29 @@ class LedgerFile:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, oldest first; a file with a broken chain is refused."""
+        """All entries, oldest first; a file with a digest that does not match is refused."""
         with self._transaction("BEGIN") as connection:
             return self._read(connection)[0]
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless `check` refuses them: in one transaction, which is on the disk when this returns.
+        """Add entries unless `check` refuses them, in one transaction; the disk has them when this function returns.
 
         Raises
         ------
         BudgetError
-            If the file cannot be written, or was changed by other means.
+            If the file cannot be written, or was changed by another program.
         """
         with self._transaction("BEGIN IMMEDIATE") as connection:
             before, head = self._read(connection)
             check(before)
             for number, entry in enumerate(entries, len(before) + 1):
                 text = entry_as_text(entry)
-                entry_of_text(text)  # an entry that could not be read again is refused now, not at each later charge
+                entry_of_text(text)  # an entry that cannot be read back is refused now, not at each later charge
                 head = digest_of(head, text)
                 connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, text, head))
 
     def begun(self, budget: Promise | None, moved: bool) -> Promise:
-        """Return the budget of the file; write it if there is none yet."""
+        """Return the budget in the file; in a new file, first write the given one."""
         with self._transaction("BEGIN IMMEDIATE", new=budget is not None) as connection:
             if budget is not None and _number(connection, "schema_version") == 0:
                 for statement in (f"PRAGMA application_id={MARK}", f"PRAGMA user_version={VERSION}"):
@@ -152,7 +152,7 @@ class LedgerFile:
             raise BudgetError(self._says(error)) from None
 
     def _says(self, error: Exception) -> str:
-        """Return the problem and the remedy as text; no data have been read."""
+        """Return the problem of an SQLite error and its remedy, as text; no data have been read."""
         code = getattr(error, "sqlite_errorcode", None)
         cures = {
             sqlite3.SQLITE_BUSY: "is locked by another program; close that",
@@ -167,7 +167,7 @@ class LedgerFile:
         return f"the ledger {quote(self.name)} {cure}"
 
     def _inode(self) -> str:
-        """Return the inode of the file without opening it, because closing it would release this process's locks."""
+        """Return the file's inode number, without opening the file: closing it would release this process's locks."""
         status = os.stat(self.path)
         if status.st_nlink > 1:
             raise BudgetError(
@@ -195,7 +195,7 @@ class LedgerFile:
         return promise_of_text(budget)
 
     def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:
-        """Return all entries, and the head digest."""
+        """Return all entries, and the digest of the last one."""
         budget = self._header(connection)
         head, entries = digest_of("", promise_as_text(budget)), []
         for k, (number, text, digest) in enumerate(connection.execute("SELECT * FROM entries ORDER BY number"), 1):

@@ -1,4 +1,4 @@
-"""Parts of a ledger allotted to analysts: an analyst's charge is charged to the part and the whole. Extended tier."""
+"""Parts of a ledger's budget for single analysts: their charges count in the part and in the whole. Extended tier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True)
 class Allotted:
-    """The entries of one analyst in the book of an account.
+    """Store of the entries of one analyst, who may spend a part of a ledger's budget.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Allotted:
 
     @property
     def name(self) -> str:
-        """Name of the ledger, and of the analyst."""
+        """Text that names the ledger and the analyst, such as "study.sqlite, allotted to ann"."""
         return f"{self.whole.book.name}, allotted to {self.analyst}"
 
     @property
@@ -40,7 +40,7 @@ class Allotted:
         return self._own(self.whole.book.entries)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless the part or the whole refuses them."""
+        """Add entries unless the analyst's part or the whole ledger refuses them."""
 
         def both(before: tuple[Entry, ...]) -> None:
             check(self._own(before))
@@ -54,13 +54,13 @@ class Allotted:
 
 
 def allotted(whole: Ledger, analyst: str, promise: Promise) -> Ledger:
-    """Return the part of a ledger that one analyst may spend: at most this promise, and at most what is left.
+    """Return a ledger for one analyst, with a budget of its own inside that of the whole ledger.
 
     Raises
     ------
     BudgetError
-        If `promise` is not a promise, or has other neighbours than the budget of the whole; if the whole is a part
-        itself, which would not count charges of others.
+        If `promise`, the analyst's budget, is not a guarantee, or has other neighbours than the whole; if the whole is
+        itself the part of an analyst, in which the charges of others are missing.
     """
     if not isinstance(analyst, str) or not analyst:
         raise BudgetError(f"a part of a budget is for an analyst and not for {quote(analyst)}; give a name")

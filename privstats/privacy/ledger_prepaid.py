@@ -1,9 +1,9 @@
 """Several fits charged to a ledger together, in one transaction, before any of them reads a row. Extended tier.
 
-*Never free.* The entries of all fits are added to the book at once if the budget admits their sum: all or none. Each
-fit then takes its own entry, in order and once, and only if it asks for exactly the promises that were charged, under
-the same call and method, in the process that was charged. Any other request is refused, and entries that are not taken
-remain spent.
+*No fit without a charge.* The entries of all fits are added to the ledger at once if the budget admits their sum, or
+none of them. Each fit then takes its own entry, in order and once, and only if it asks for exactly the guarantees that
+were charged, under the same call and method, in the process that was charged. Any other request is refused. The budget
+of entries that are not taken remains spent.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # parts, call and met
 
 
 class Prepaid(Ledger):
-    """An account for fits that were charged together.
+    """A ledger for several fits of one study, whose charges were all made in advance.
 
     Parameters
     ----------
     account : Account
-        The account that is charged now.
+        The account to which all fits are charged when this object is made.
     charges : sequence of (parts, call, method)
-        The charge of each fit, in order.
+        The charge of each fit, in the order of the fits.
 
     Raises
     ------
@@ -56,7 +56,7 @@ class Prepaid(Ledger):
         self._due, self._process, self.key = list(charges), os.getpid(), identity(account)
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Take the entry of the next fit; refuse any other request, and a process that was forked meanwhile."""
+        """Take the entry of the next fit; refuse any other request, and a request from a forked process."""
         with CHARGING:
             if os.getpid() != self._process:
                 raise BudgetError(
@@ -67,7 +67,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Drop entries that were not taken, except those of the last `later` fits; they remain spent."""
+        """Drop entries that were not taken, except those of the last `later` fits; the dropped ones remain spent."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 
@@ -75,18 +75,18 @@ class Prepaid(Ledger):
         raise BudgetError("the charges of a study belong to one process; pass the ledger itself")
 
     def remaining(self) -> Promise:
-        """Return the budget of the fits that have not taken their entries."""
+        """Return the joint guarantee of the fits that have not yet taken their entries."""
         own = (translated(promise, self.budget.neighbors) for parts, _, _ in self._due for _, promise in parts)
         return self.budget.spent_on(tuple(own), self.prove)
 
 
 def check_together(account: Account, charges: Sequence[Charge]) -> None:
-    """Refuse charges that `Prepaid` would refuse; nothing is recorded."""
+    """Refuse charges that together would overspend the budget, as `Prepaid` does; record nothing."""
     _admit(account, _entries(account, charges), account.book.entries)
 
 
 def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
-    """Return an entry for each charge, under the neighbours of the budget."""
+    """Return an entry for each charge, with guarantees in the neighbouring relation of the budget."""
     around = account.budget.neighbors
     return tuple(
         Entry(call, method, tuple((name, translated(promise, around)) for name, promise in parts), account.analyst)
@@ -95,6 +95,6 @@ def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
 
 
 def _admit(account: Account, entries: Sequence[Entry], before: tuple[Entry, ...]) -> None:
-    """Refuse entries whose joint cost exceeds the budget, as one entry, so that the error states this cost."""
+    """Refuse entries whose joint cost exceeds the budget; they are checked as one, so that the error states it."""
     parts = tuple(part for entry in entries for part in entry.parts)
     account.admit(Entry("", "", parts, account.analyst), before)

@@ -1,4 +1,4 @@
-"""The entries of a ledger as a frame, as a report and as a picture; all of it is public. Extended tier."""
+"""The entries of a ledger as a data frame, a printed report and a plot; all of them are public. Extended tier."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from privstats.privacy.ledger_text import chain
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
 
 LINE = "-" * 80
-FIT = 38  # width in characters of the column that names the fit
+FIT = 38  # width of the report's column of fits, in characters
 COLUMNS = ("time", "analyst", "call", "method", "cost", "neighbors", "total", "digest")
 
 
 def frame(account: Account) -> pd.DataFrame:
-    """Return all charges, oldest first, with one row for each.
+    """Return all charges of a ledger as a data frame, oldest first, one row each.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def frame(account: Account) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `cost` and `total` are texts such as "mu = 0.5"; times are in UTC; each digest chains to the one before.
+        `cost` and `total` are texts such as "mu = 0.5"; times are in UTC; a digest covers all entries up to its own.
     """
     entries = account.book.entries
     before = accumulate(([entry] for entry in entries), list.__add__)
@@ -44,12 +44,12 @@ def frame(account: Account) -> pd.DataFrame:
 
 
 def cost_of(account: Account, entry: Entry) -> Promise:
-    """Return what an entry costs by itself."""
+    """Return the cost of one entry by itself, in the units of the account's budget."""
     return account.budget.spent_on(promises_of((entry,)), account.prove)
 
 
 def report(account: Account) -> str:
-    """Return all charges, their joint cost and the rest of the budget, as text."""
+    """Return all charges of a ledger, their joint cost and the rest of the budget, as text."""
     table = frame(account)
     rows = [
         (k, f"{row.time:%Y-%m-%d %H:%M}", row.analyst, _fit(row), _rounded(row.cost), _size(row.total))
@@ -71,7 +71,7 @@ def report(account: Account) -> str:
 
 
 def _added(budget: Promise) -> str:
-    """Return a sentence on how costs add up."""
+    """Return a sentence on how the costs of fits add up in a budget of this kind."""
     if isinstance(budget, ApproxDP):
         return "Costs are composed, not added."
     return f"Costs in {budget.currency} add{' in squares' if isinstance(budget, GaussianDP) else ''}."
@@ -90,7 +90,7 @@ def _printable(text: str) -> str:
 
 
 def _fit(row: Any) -> str:
-    """Return function, method and formula."""
+    """Return the function, the method and the formula of a fit, as text."""
     verb, _, formula = row.call.partition(" ")
     return " ".join(word for word in (verb, row.method, formula) if word)
 
@@ -100,14 +100,14 @@ def _fits(many: int) -> str:
 
 
 def _rounded(budget: str) -> str:
-    """Return a budget with the first number rounded."""
+    """Return the text of a budget, such as "eps = 1, delta = 1e-06", with its first number rounded."""
     name, _, numbers = budget.partition(" = ")
     first, comma, rest = numbers.partition(",")
     return f"{name} = {float(first):.3g}{comma}{rest}"
 
 
 def _size(budget: str) -> str:
-    """Return the first number in the text of a budget."""
+    """Return the first number in the text of a budget, such as "1" of "eps = 1, delta = 1e-06"."""
     return f"{float(budget.partition(' = ')[2].partition(',')[0]):.3g}"
 
 

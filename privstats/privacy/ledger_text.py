@@ -1,4 +1,4 @@
-"""Entries of a ledger as text, from which they are restored bit by bit, chained by digests. Extended tier."""
+"""Entries of a ledger as text, restored exactly, each with a digest of itself and of those before. Extended tier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROMISES: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ApproxDP, G
 
 
 def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield the digest of an empty ledger, then that of each entry: SHA-256, in hexadecimal."""
+    """Yield the digest of the budget, then those of the entries, each of it and all before: SHA-256, in hexadecimal."""
     head = digest_of("", promise_as_text(budget))
     yield head
     for entry in entries:
@@ -22,7 +22,7 @@ def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def digest_of(before: str, text: str) -> str:
-    """Return the digest of a text that follows another digest in the chain."""
+    """Return the digest of a text together with the previous digest."""
     return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
 
 
@@ -33,18 +33,18 @@ def entry_as_text(entry: Entry) -> str:
 
 
 def entry_of_text(text: str) -> Entry:
-    """Return the entry written as this text."""
+    """Return the entry that `entry_as_text` wrote as this text."""
     time, analyst, call, method, parts = json.loads(text)
     return Entry(call, method, tuple((name, _read(promise)) for name, promise in parts), analyst, time)
 
 
 def promise_as_text(promise: Promise) -> str:
-    """Return a promise as JSON."""
+    """Return a privacy guarantee as JSON."""
     return json.dumps(_written(promise))
 
 
 def promise_of_text(text: str) -> Promise:
-    """Return the promise written as this text."""
+    """Return the privacy guarantee that `promise_as_text` wrote as this text."""
     return _read(json.loads(text))
 
 

@@ -1,9 +1,9 @@
-"""Promises of privacy (guarantees), their shares, and neighbouring relations.
+"""Privacy guarantees (class `Promise`), their division into shares, and neighbouring relations.
 
 Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), and so do delta, mu^2 (Dong, Roth and Su 2022, Corollary
-3.3) and rho (Bun and Steinke 2016, Lemma 2.3), whatever was released before, provided that each question keeps its own
-promise for every value of the earlier releases. So the cost of a fit is the sum of its parts, and `part` is the only
-arithmetic on a budget.
+3.3) and rho (Bun and Steinke 2016, Lemma 2.3), even if a question depends on earlier releases, provided that it keeps
+its own guarantee for every value of these. So the cost of a fit is the sum of those of its questions, and a budget is
+divided by `part` alone.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("replace", "add_remove")
-LEAST_LEFT = 1e-9  # smallest rest of a budget, relative to the whole: a smaller one is rounding error
-ROUNDING = 1e-12  # relative tolerance: ten charges of a tenth fit into the whole in any order of addition
+LEAST_LEFT = 1e-9  # a smaller rest of a budget, relative to the whole, is rounding error and counts as zero
+ROUNDING = 1e-12  # relative tolerance for sums of charges: ten charges of a tenth may not exceed the whole
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The neighbouring relation: pairs of data sets that a promise makes hard to distinguish.
+    """The neighbouring relation: pairs of data sets that a privacy guarantee makes hard to distinguish.
 
     Parameters
     ----------
     kind : {"replace", "add_remove"}
-        The rows of one unit are exchanged for others ("replace"), or appear or vanish ("add_remove").
+        Whether the rows of one unit are replaced by others ("replace"), or added or removed ("add_remove").
     unit : str, optional
         Column that names the person (or household, ...) of a row. By default each row is a unit.
     rows_per_unit : int
-        Largest number of rows of one unit that count (`gate/units.py`): enforced on the rows, so not part of the
-        promise.
+        Largest number of rows of one unit that are used. The gate drops further rows (`gate/units.py`), so the limit
+        is not part of the guarantee.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class Neighbors:
 
     @property
     def exchange(self) -> bool:
-        """Whether the number of units is public: one is exchanged for another."""
+        """Whether neighbours differ by the exchange of one unit for another, so that the number of units is public."""
         return self.kind == "replace"
 
     def relation(self, folded: bool, may_be_absent: bool) -> Relation:
@@ -81,7 +81,7 @@ class Neighbors:
             Whether the vectors of a unit's rows are added before the set bounds their sum, so that a unit contributes
             once.
         may_be_absent : bool
-            Whether a row may contribute nothing: it is incomplete, outside the subset, or not kept.
+            Whether a row may contribute nothing: it is incomplete, outside the subset, or beyond `rows_per_unit`.
         """
         many = self.rows_per_unit > 1
         rows = 1 if folded else self.rows_per_unit
@@ -89,7 +89,7 @@ class Neighbors:
 
     @property
     def protected(self) -> str:
-        """The protected rows, in words."""
+        """The rows that the guarantee protects, in words such as "any one row"."""
         if self.unit is None:
             return "any one row"
         return f"all rows of any one {self.unit}"
@@ -104,16 +104,16 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class Relation:
-    """Change of the contributions to one question between neighbouring data sets.
+    """How far the rows' contributions to one question may differ between neighbouring data sets.
 
     Parameters
     ----------
     rows : int
-        Largest number of contributions that change.
+        Largest number of contributions that differ.
     exchange : bool
         Whether each of them may be exchanged for another one.
     appear : bool
-        Whether each may appear or vanish.
+        Whether each of them may be present in only one of the data sets.
     """
 
     rows: int = 1
@@ -125,14 +125,14 @@ REPLACE_ROW = Neighbors()
 
 
 class Promise(ABC):
-    """A bound on the information about one unit in any release.
+    """A privacy guarantee: a bound on the information about one unit in the released values.
 
     Attributes
     ----------
     currency : str
-        Name of the number in a budget of this kind: "eps", "mu" or "rho".
+        Name of the parameter in which a budget of this kind is counted: "eps", "mu" or "rho".
     normal : bool
-        Whether normal noise has a finite cost in it; pure mechanisms then cost as much as the worst of them.
+        Whether normal noise has a finite cost. An eps-DP mechanism then costs as much as the worst one with its eps.
     """
 
     currency: ClassVar[str] = "eps"
@@ -147,63 +147,63 @@ class Promise(ABC):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The numbers of the promise, by name."""
+        """Parameters of the guarantee (eps, delta, mu or rho), by name."""
         return {name: value for name, value in vars(self).items() if name != "neighbors"}
 
     @abstractmethod
     def part(self, share: float) -> Self:
-        """Return the promise of a question with this share of the whole."""
+        """Return the guarantee for a question that is given this share of the budget."""
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return the promise of one step for which k steps together keep this promise."""
+        """Return the guarantee between neighbours that implies this one for data sets k steps apart."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
-        """Return the promise that this one implies for data sets that are k steps apart."""
+        """Return the guarantee that this one implies for data sets k steps apart (each step leads to a neighbour)."""
 
     @abstractmethod
     def as_pure(self) -> PureDP:
-        """Return the largest pure promise that implies this one, for mechanisms that are pure by nature."""
+        """Return the guarantee with the largest eps and delta = 0 that implies this one, for eps-DP mechanisms."""
 
     @abstractmethod
     def as_normal(self) -> GaussianDP:
-        """Return the largest promise of Gaussian differential privacy that implies this one, for normal noise.
+        """Return the Gaussian DP guarantee with the largest mu that implies this one, for normal noise.
 
         Raises
         ------
         BudgetError
-            If there is none: normal noise has no finite eps.
+            If no mu implies this guarantee: normal noise cannot give pure eps.
         """
 
     @abstractmethod
     def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
-        """Return the smallest type II error of any level-`alpha` test about one unit."""
+        """Return the smallest type II error of any level-`alpha` test that tells two neighbouring data sets apart."""
 
     @abstractmethod
     def to_approx(self, delta: float) -> ApproxDP:
-        """Return the best (eps, delta) promise that this one implies at `delta`."""
+        """Return the (eps, delta) guarantee with the smallest eps that this one implies at `delta`."""
 
     def kept_by(self, *mechanisms: Any) -> Promise:
-        """Return the joint promise of the mechanisms that spend this promise: itself, or one that implies it."""
+        """Return the joint guarantee of the mechanisms among which this one is divided: this one, or a stricter one."""
         return self
 
     @property
     def budget(self) -> str:
-        """The numbers of the promise, as text."""
+        """Parameters of the guarantee as text, such as "eps = 1, delta = 1e-06"."""
         return ", ".join(f"{name} = {value:g}" for name, value in self.numbers.items())
 
     @abstractmethod
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
-        """Return whether these promises together imply this one, up to rounding of sums."""
+        """Return whether the composition of the given guarantees implies this one, up to rounding of sums."""
 
     @abstractmethod
     def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> Self:
-        """Return the promise of this kind that these keep together; zero if there are none."""
+        """Return the composition of the given guarantees as one of this kind; zero if none is given."""
 
     @abstractmethod
     def less(self, spent: Self) -> Self:
-        """Return the rest of this promise after some spending."""
+        """Return the rest of this budget after `spent` is taken from it."""
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draw the trade-off function: the smallest type II error of any test about one unit.
@@ -211,7 +211,7 @@ class Promise(ABC):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw, by default in a new figure; pass the returned axes to compare promises.
+            Axes to draw in, by default those of a new figure; pass the returned ones to compare guarantees.
         **line
             Passed to `Axes.plot`; by default the label is the budget.
 
@@ -236,20 +236,20 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return the promise of an empty ledger, the only promise whose numbers may be zero."""
+        """Return a guarantee of this kind for spending or a rest of a budget, whose parameters may be zero."""
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
             object.__setattr__(empty, name, value)
         return empty
 
 
-# Joint cost of promises of several kinds, as eps at a delta; `privstats.privacy.composition` has the tightest.
+# Joint eps of guarantees of several kinds at a given delta; the smallest is proved in `privstats.privacy.composition`.
 Prove = Callable[[tuple["Promise", ...], float], float]
 
 
 @dataclass(frozen=True, repr=False)
 class PureDP(Promise):
-    """eps-differential privacy: no output is more than e^eps times likelier under a neighbour.
+    """eps-differential privacy: no set of outputs is more than e^eps times as probable for a neighbouring data set.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ class PureDP(Promise):
         raise BudgetError("normal noise cannot give pure eps; add delta=1e-6, or give mu=1 in place of eps")
 
     def delta(self, eps: float) -> float:
-        """Return the smallest delta for which this promise implies (eps, delta)-DP."""
+        """Return the smallest delta for which this guarantee implies (eps, delta)-DP."""
         return tradeoff.pure_delta(self.eps, eps)
 
     def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
@@ -309,7 +309,7 @@ class PureDP(Promise):
 
 @dataclass(frozen=True, repr=False)
 class ApproxDP(Promise):
-    """(eps, delta)-differential privacy.
+    """(eps, delta)-differential privacy: as eps-differential privacy, but for a probability of delta.
 
     Parameters
     ----------
@@ -346,12 +346,12 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return (eps / k, delta / S), S the sum of e^(i eps / k) over i < k, the factors of the steps' deltas."""
+        """Return (eps / k, delta / S), with S the sum over i < k of e^(i eps / k), the factor of step i's delta."""
         steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
         return replace(self, eps=self.eps / k, delta=self.delta / steps)
 
     def of_group(self, k: int) -> ApproxDP:
-        """Return k eps, and delta times the sum of e^(i eps) over i < k."""
+        """Return (eps, delta) for data sets k steps apart: k eps, and delta times the sum of e^(i eps) over i < k."""
         delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(k))
         if delta >= 1:
             raise BudgetError(f"delta = {self.delta:g} protects nobody at {k} steps; choose a smaller delta")
@@ -432,7 +432,7 @@ class GaussianDP(Promise):
         return self
 
     def delta(self, eps: float) -> float:
-        """Return the smallest delta for which this promise implies (eps, delta)-DP."""
+        """Return the smallest delta for which this guarantee implies (eps, delta)-DP."""
         return tradeoff.gdp_delta(self.mu, eps)
 
     def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
@@ -456,8 +456,8 @@ class ZeroCDP(Promise):
     """rho-zero-concentrated differential privacy: Renyi divergences of order a are at most rho a, for all a > 1.
 
     Bun and Steinke (2016), Definition 1.1. N(0, 1) against N(mu, 1) has exactly rho = mu^2 / 2, and a mu-GDP mechanism
-    has no more, since its laws are a function of these two. A pure mechanism has at most ``eps tanh(eps / 2)``
-    (`tradeoff.pure_rho`).
+    has no larger rho, since its two output laws are functions of these. An eps-DP mechanism has a rho of at most
+    ``eps tanh(eps / 2)`` (`tradeoff.pure_rho`).
 
     Parameters
     ----------
@@ -489,7 +489,7 @@ class ZeroCDP(Promise):
         return replace(self, rho=self.rho / k**2)
 
     def of_group(self, k: int) -> ZeroCDP:
-        """Return k^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
+        """Return the guarantee k^2 rho for data sets k steps apart (Bun and Steinke 2016, Proposition 1.9)."""
         return replace(self, rho=self.rho * k**2)
 
     def as_pure(self) -> PureDP:
@@ -499,10 +499,10 @@ class ZeroCDP(Promise):
         return GaussianDP(math.sqrt(2 * self.rho), self.neighbors)
 
     def kept_by(self, *mechanisms: Any) -> Promise:
-        """Return a promise in mu if all noise is normal, in eps for a single pure mechanism, and otherwise in rho.
+        """Return a guarantee in mu if all noise is normal, in eps for a single eps-DP mechanism, else in rho.
 
         mu^2 adds up as rho = mu^2 / 2 does, even if later parts depend on earlier releases (Smith and Thakurta 2022).
-        For several pure mechanisms rho adds up; the sum of their eps is larger than the eps of this rho.
+        For several eps-DP mechanisms rho adds up; the sum of their eps is larger than the largest eps of this rho.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()
@@ -511,7 +511,7 @@ class ZeroCDP(Promise):
         return self
 
     def delta(self, eps: float) -> float:
-        """Return the smallest delta for which this promise is known to imply (eps, delta)-DP."""
+        """Return the smallest delta for which this guarantee is known to imply (eps, delta)-DP."""
         return tradeoff.zcdp_delta(self.rho, eps)
 
     def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
@@ -531,12 +531,12 @@ class ZeroCDP(Promise):
 
 
 def eps_of(promises: Iterable[Promise]) -> float:
-    """Return the joint eps of several promises, which is their sum; infinite if one of them has no eps."""
+    """Return the joint eps of several guarantees, the sum of theirs; infinite if one of them is not pure eps."""
     return math.fsum(promise.eps if isinstance(promise, PureDP) else math.inf for promise in promises)
 
 
 def mu_of(promises: Iterable[Promise]) -> float:
-    """Return the joint mu of several promises: mu^2 adds up; a pure promise has the mu of the worst such mechanism."""
+    """Return the joint mu of several guarantees: mu^2 adds up; pure eps has the largest mu of any eps-DP mechanism."""
     return math.sqrt(math.fsum(_mu(promise) ** 2 for promise in promises))
 
 
@@ -550,7 +550,7 @@ def _mu(promise: Promise) -> float:
 
 
 def rho_of(promises: Iterable[Promise]) -> float:
-    """Return the joint rho of several promises, which is their sum; a pure promise counts as its worst mechanism."""
+    """Return the joint rho of several guarantees, the sum of theirs; pure eps has the rho of the worst mechanism."""
     return math.fsum(map(_rho, promises))
 
 
@@ -566,9 +566,9 @@ def _rho(promise: Promise) -> float:
 
 
 def sums(promises: tuple[Promise, ...], delta: float) -> float:
-    """Return an eps that these promises keep together at `delta`, from sums of eps and delta, or of mu^2.
+    """Return an eps that these guarantees have together at `delta`, from sums of eps and delta, or of mu^2.
 
-    It is infinite if the sum of their own deltas exceeds `delta`.
+    It is infinite if neither sum is finite, as for a guarantee in mu together with one in (eps, delta).
     """
     eps, lost = 0.0, 0.0
     for promise in promises:
@@ -579,12 +579,12 @@ def sums(promises: tuple[Promise, ...], delta: float) -> float:
 
 
 def promise_of(eps: Any, mu: Any, rho: Any, delta: Any, neighbors: Neighbors) -> Promise:
-    """Return the promise that the arguments of a call request.
+    """Return the privacy guarantee that the arguments `eps`, `mu`, `rho` and `delta` of a call request.
 
     Raises
     ------
     BudgetError
-        If no promise, or more than one, is requested, or a number is out of range.
+        If no guarantee, or more than one, is requested, or a number is out of range.
     """
     given = [name for name, number in (("eps", eps), ("mu", mu), ("rho", rho)) if number is not None]
     if not given:
@@ -600,17 +600,17 @@ def promise_of(eps: Any, mu: Any, rho: Any, delta: Any, neighbors: Neighbors) ->
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number and not a truth value."""
+    """Return whether a value is a number and not a boolean."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
 
 
 def positive(name: str, value: Any) -> float:
-    """Return a positive finite number.
+    """Return a value as a float, if it is a positive finite number.
 
     Raises
     ------
     BudgetError
-        If `value` is not positive and finite; the error names the argument.
+        If `value` is not a positive finite number; the error names the argument.
     """
     if not is_number(value) or not 0 < value < math.inf:
         raise BudgetError(f"{name} is {quote(value)}; give a positive number, such as {name}={EXAMPLES[name]}")
@@ -621,5 +621,5 @@ EXAMPLES = {"eps": "1", "mu": "1", "rho": "0.5", "delta": "1e-6"}
 
 
 def _left(difference: float, whole: float) -> float:
-    """Return the rest of a budget; zero if it is only rounding error."""
+    """Return the rest of a budget, or zero if the rest is only rounding error of the whole."""
     return difference if difference > LEAST_LEFT * whole else 0.0

@@ -1,4 +1,4 @@
-"""The output of the gate: a value, the law of its noise, and the promise that it keeps."""
+"""The output of the gate: a released value, the law of its noise, and its privacy guarantee."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A public value, with noise.
+    """A value computed from the rows with noise, and so public.
 
     Parameters
     ----------
     name : str
-        Label of the question that it answers.
+        Label of the question that the value answers.
     value : ndarray, shape (dim,)
         The answer, noise included.
     law : Law, optional
-        Law of its noise, or, for a value chosen by its score, of the noise in the score; None if it depends on the
-        rows.
+        Law of the noise in the value, or, for a value chosen by its score, of the noise in the score; None if the law
+        depends on the rows.
     keeps : Promise
-        The promise that the release keeps.
+        The privacy guarantee of the release.
     within : Set
-        The public set of a row's possible contributions, which also defines how products are packed.
+        The public set of a row's possible contributions; it also defines the order of cross-products in the value.
     chain : int
-        Steps of the Markov chain that ends with the value and has the law in the limit; 0 if the law is exact.
+        Number of steps of the Markov chain whose last state is the value and whose limit is the law; 0 if exact.
     """
 
     name: str

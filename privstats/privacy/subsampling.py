@@ -1,16 +1,16 @@
-"""Composition of noisy steps on random subsamples: the privacy cost of NoisySGD. Extended tier.
+"""Composition of noisy steps on random subsamples: the privacy cost of noisy gradient descent. Extended tier.
 
-Each of T steps draws m of n rows without replacement, anew, and releases a sum over them with normal noise whose
-standard deviation is sigma times the sensitivity of the sum under "replace". Under "replace one row" a step has the
-trade-off function
+Each of T steps draws a new subsample, m of n rows without replacement, and releases a sum over it with normal noise.
+The sd of the noise is sigma (the noise multiplier) times the sensitivity of the sum under "replace". Under "replace one
+row" a step has the trade-off function
 
     ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n,  G = G_(1 / sigma)
 
 (Dong, Roth and Su 2022, Theorem 4.2; ``**`` is the largest convex function below, Id(x) = 1 - x), and T steps have its
-T-fold product, however each step depends on the releases before it (Theorem 3.2). f_q is the trade-off function of
-N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 that of the two exchanged. C_q equals f_q down to the point
-where its slope is -1, then is a straight line, then equals f_q^-1. This symmetric function is composed: products of f_q
-alone, or of f_q^-1 alone, are larger and would promise more than is proved.
+T-fold product, however each step depends on earlier releases (Theorem 3.2). f_q is the trade-off function of N(0, 1)
+against its mixture with N(1 / sigma, 1), and f_q^-1 that of the mixture against N(0, 1). C_q equals f_q down to the
+point where the slope of f_q is -1, then is a straight line, then equals f_q^-1. This symmetric function is composed:
+products of f_q alone, or of f_q^-1 alone, are larger and would claim more privacy than is proved.
 
 Independent sampling of each row (Poisson sampling), and add/remove neighbours, have another privacy cost.
 """
@@ -30,19 +30,19 @@ from privstats.privacy.composition import LossDistribution, on_grid_from_above, 
 from privstats.privacy.promise import ROUNDING, is_number
 from privstats.privacy.tradeoff import gaussian_profile, gdp_delta, gdp_eps, gdp_mu
 
-CUT = 1e-5  # share of delta for losses beyond the grid
-LARGEST_LOSS = 600.0  # its exponential is finite in float64; a larger eps has the cost of this one
-FINENESS = 32.0  # points of the grid per standard deviation of a step's loss
-LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # cells of the grid up to a step's largest loss
-FAR = 12.0  # standard deviations beyond which the mass of a normal law is negligible
-LEAST_SIGMA = 0.01  # smallest noise multiplier
-NEAR, CLOSE = 0.05, 1e-4  # search width around the noise multiplier of the limit; relative precision of the result
+CUT = 1e-5  # share of delta that is set aside for privacy losses beyond the grid
+LARGEST_LOSS = 600.0  # largest privacy loss of the grid (e^600 is finite in float64), and largest eps that is used
+FINENESS = 32.0  # points of the grid per standard deviation of a step's privacy loss
+LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # limits of the number of cells from 0 to a step's largest loss
+FAR = 12.0  # number of standard deviations beyond which a normal law has negligible probability
+LEAST_SIGMA = 0.01  # smallest noise multiplier that is returned
+NEAR, CLOSE = 0.05, 1e-4  # first search width, and precision, for the logarithm of the noise multiplier
 
 
 def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     """Return the smallest known delta at `eps` of `steps` noisy steps on subsamples.
 
-    For one step it is ``q delta_G(log(1 + (e^eps - 1) / q))``, exactly.
+    For one step it is exactly ``q delta_G(log(1 + (e^eps - 1) / q))``, with delta_G(eps) the delta of normal noise.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
         return float(_profile(eps, sigma, q))
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
-    while True:  # until the guess is right, as the bound is tight only near it
+    while True:  # until the guess is within a factor of 10: the bound is tight only near it
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:
             return min(found, known)
@@ -100,7 +100,7 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
     Returns
     -------
     float
-        Infinite if no eps below `LARGEST_LOSS` is known.
+        The eps; infinite if none below `LARGEST_LOSS` is known.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
 
 @lru_cache(maxsize=64)
 def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
-    """Return the noise multiplier with which `steps` noisy steps on subsamples keep (eps, delta).
+    """Return the noise multiplier with which `steps` noisy steps on subsamples are (eps, delta)-DP together.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
     Returns
     -------
     float
-        At most 0.1 % larger than needed, or `LEAST_SIGMA`.
+        The noise multiplier, at most 0.1 % larger than needed, and at least `LEAST_SIGMA`.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
 
 
 def limit_mu(sigma: float, q: float, steps: int) -> float:
-    """Return the mu to which the joint promise tends if steps are many and q is small: a limit, not a guarantee.
+    """Return the mu of all steps together in the limit of many steps and small q: a limit, not a guarantee.
 
     ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)``, as ``q sqrt(T)`` tends
     to a constant (Dong, Roth and Su 2022, Corollary 5.4). For finite T the steps may reveal more than this mu.
@@ -212,12 +212,12 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 
 
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return level and power of the tests of one step, ``f = C_q(G)``, that reject if the loss exceeds l >= 0.
+    """Return level and power of the tests of one step that reject if the privacy loss exceeds l >= 0.
 
-    On the part of f before its straight line the loss is ``log(1 - q + q L)``, L the likelihood ratio of N(1 / sigma,
-    1) against N(0, 1). It exceeds l beyond ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``, with probability
-    Phi(-u) under N(0, 1), and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. The remaining mass at l =
-    0, where L < 1, belongs to the straight line.
+    Let f = C_q(G) be the step's trade-off function. Before its straight line the loss is ``log(1 - q + q L)``, with L
+    the likelihood ratio of N(1 / sigma, 1) against N(0, 1). It exceeds l at values above
+    ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``: with probability Phi(-u) under N(0, 1), and
+    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. The remaining probability (L < 1) has loss 0.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
 
 
 def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDistribution:
-    """Return a loss distribution that dominates that of the composed steps, tight where its delta is near `delta`.
+    """Return an upper bound for the joint privacy-loss distribution of all steps, tight where delta is near `delta`.
 
     Parameters
     ----------
@@ -271,12 +271,12 @@ def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDist
 
 
 def _profile(eps: float, sigma: float, q: float) -> FloatArray:
-    """Return delta of one step at eps >= 0."""
+    """Return the delta of one noisy step on a subsample at eps >= 0."""
     return q * gaussian_profile(1 / sigma, math.log1p(math.expm1(eps) / q))
 
 
 def _sd(sigma: float, q: float) -> float:
-    """Return the root mean square of the loss of one step."""
+    """Return the root mean square of the privacy loss of one noisy step on a subsample."""
     mu = 1 / sigma
     z, dz = np.linspace(mu / 2, mu + FAR, 4001, retstep=True)
     loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * (z - mu / 2))
@@ -285,7 +285,7 @@ def _sd(sigma: float, q: float) -> float:
 
 
 def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
-    """Return the noise multiplier for which `limit_mu` is mu."""
+    """Return the noise multiplier for which `limit_mu` is `mu`."""
 
     def excess(log_sigma: float) -> float:
         return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)
@@ -297,7 +297,7 @@ def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
 
 
 def _check(sigma: float, q: float, steps: int) -> None:
-    """Refuse numbers out of range."""
+    """Refuse a noise multiplier, a sampling share or a number of steps that is out of range."""
     if not (is_number(sigma) and 0 < sigma < math.inf):
         raise OptionError(f"the noise multiplier is {quote(sigma)}; give a positive number")
     if not (is_number(q) and 0 < q <= 1):
@@ -307,6 +307,6 @@ def _check(sigma: float, q: float, steps: int) -> None:
 
 
 def _check_delta(delta: float) -> None:
-    """Refuse a delta out of range."""
+    """Refuse a delta outside (0, 1)."""
     if not (is_number(delta) and 0 < delta < 1):
         raise OptionError(f"delta is {quote(delta)}; give a number between 0 and 1, such as delta=1e-6")

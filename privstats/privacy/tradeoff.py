@@ -1,6 +1,6 @@
 """Conversions between eps, (eps, delta), mu and rho to double precision, and trade-off functions.
 
-A trade-off function ``f(alpha)`` is the smallest type II error of any test, at level ``alpha``, of
+A trade-off function ``f(alpha)`` is the smallest type II error of any test, at level ``alpha``, of the hypothesis
 "row i is u" against "row i is v" (Dong, Roth and Su 2022, Definition 2.1).
 """
 
@@ -19,25 +19,25 @@ from privstats.errors import BudgetError, quote
 from privstats.numerics.law import FloatArray
 
 _FAR = 40.0  # the normal density at 40 is zero in double precision
-_SMALL_MU = 1e-3  # below this, R(u) - R(v) loses digits and a series is used
+_SMALL_MU = 1e-3  # below this mu, R(u) - R(v) of `gaussian_profile` loses digits and a series is used
 _LOG_MU = (-50.0, 30.0)  # search interval of gdp_mu for log(mu): exp(-50) is the mu of delta = 1e-22 at eps = 0
 
 
 def mills(u: ArrayLike) -> FloatArray:
-    """Mills ratio R(u) = (1 - Phi(u)) / phi(u), without cancellation."""
+    """Mills ratio R(u) = (1 - Phi(u)) / phi(u) of the normal law, without cancellation."""
     return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.asarray(u, dtype=float) / math.sqrt(2)))
 
 
 def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
-    """Privacy profile (delta as a function of eps) of (Q, P) at `eps`, from that of (P, Q) at ``-eps``."""
+    """Privacy profile (delta as a function of eps) of laws (Q, P) at `eps`, from that of (P, Q) at ``-eps``."""
     return np.asarray(-np.expm1(eps) + np.exp(eps) * mirrored)
 
 
 def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile of N(mu, 1) against N(0, 1), which mu-GDP implies (Dong, Roth and Su 2022, Corollary 2.13).
+    """Privacy profile (delta at `eps`) of N(mu, 1) against N(0, 1), which mu-GDP implies.
 
-    ``Phi(-u) - e^eps Phi(-v)`` at ``u, v = eps / mu -+ mu / 2``, computed as ``phi(u) [R(u) - R(v)]`` with R the Mills
-    ratio, so that small deltas keep their digits.
+    It is ``Phi(-u) - e^eps Phi(-v)`` at ``u, v = eps / mu -+ mu / 2`` (Dong, Roth and Su 2022, Corollary 2.13),
+    computed as ``phi(u) [R(u) - R(v)]`` with R the Mills ratio, so that small deltas keep their digits.
     """
     eps = np.asarray(eps, dtype=float)
     if math.isinf(mu):
@@ -49,24 +49,24 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
     density = np.exp(-u * u / 2) / math.sqrt(2 * math.pi)
     if mu < _SMALL_MU:
         R = mills(x)
-        first = x * R - 1  # R', and R''' = 2 R' + x R''
+        first = x * R - 1  # R', with R'' = R + x R' and R''' = 2 R' + x R''
         delta = -density * mu * (first + mu**2 / 24 * (2 * first + x * (R + x * first)))
     else:
-        # for u < 0 the two terms differ in size, and R(u) may overflow
+        # for u < 0 the first term is not small, and R(u) may overflow
         delta = np.where(u < 0, ndtr(-u) - density * mills(v), density * (mills(np.maximum(u, 0.0)) - mills(v)))
     delta = np.maximum(0.0, delta)
     return np.where(eps < 0, reverse(np.minimum(eps, 0.0), delta), delta)
 
 
 def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile of randomised response, the pair that is easiest to distinguish under `held`-DP."""
+    """Privacy profile (delta at `eps`) of randomised response, the worst mechanism with eps-DP at eps = `held`."""
     eps = np.asarray(eps, dtype=float)
     inside = -np.expm1(np.minimum(eps - held, 0.0)) / (1 + math.exp(-held))
     return np.where(eps <= -held, -np.expm1(np.minimum(eps, 0.0)), inside)
 
 
 def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
-    """Refuse an invalid eps, mu or delta."""
+    """Refuse an invalid eps, mu or delta; `asks` names the calling function in the error."""
     for name, value in {"eps": eps, "mu": mu}.items():
         if not _is_number(value) or not value >= 0:
             raise BudgetError(f"{asks} needs {name} >= 0, not {quote(value)}")
@@ -178,7 +178,7 @@ def gdp_eps(mu: float, delta: float) -> float:
         return math.inf
     if gdp_delta(mu, 0.0) <= delta:
         return 0.0
-    high = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1)  # delta(high) < Phi(-u) < delta
+    high = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1)  # at eps = high, delta(eps) < Phi(-u) < delta
     log_delta = math.log(delta)
 
     def excess(eps: float) -> float:
@@ -211,7 +211,7 @@ def pure_mu(eps: float) -> float:
     if eps > 700:
         return math.sqrt(8 * eps)  # ndtri(e^-eps) would underflow; sqrt(8 eps) is an upper bound
     if eps < 1e-4:
-        return eps * math.sqrt(math.pi / 2)  # upper bound, 2 eps^2 % too large; 1 / (1 + e^eps) would lose digits
+        return eps * math.sqrt(math.pi / 2)  # upper bound, 2 eps^2 % too large; 1 / (1 + e^eps) loses digits
     return -2 * float(ndtri(1 / (1 + math.exp(eps))))
 
 
@@ -239,12 +239,12 @@ def pure_eps(mu: float) -> float:
 def pure_rho(eps: float) -> float:
     """Smallest rho such that every eps-DP mechanism is rho-zCDP: ``eps tanh(eps / 2)``.
 
-    Harrison and Manurangsi (2025). The worst eps-DP mechanism is randomised response, right with probability ``e^eps /
-    (1 + e^eps)``. For its Renyi divergence D of order a, with ``u = (2 a - 1)^2`` and ``t = sqrt(u) eps / 2``,
+    Harrison and Manurangsi (2025). The worst eps-DP mechanism is randomised response, with probability ``e^eps / (1 +
+    e^eps)`` of the true answer. For its Renyi divergence D of order a, ``u = (2 a - 1)^2`` and ``t = sqrt(u) eps / 2``,
 
         ``D / a = 4 [g(u) - g(1)] / (u - 1)``,    ``g(u) = log cosh t``,    ``g'(u) = eps^2 / 8 tanh(t) / t``.
 
-    The slope of g falls, so that D / a is largest where a falls to 1: there it is ``4 g'(1)``, the Kullback-Leibler
+    The slope of g decreases, so that D / a is largest in the limit a = 1: there it is ``4 g'(1)``, the Kullback-Leibler
     divergence.
 
     Parameters
@@ -350,7 +350,7 @@ def zcdp_eps(rho: float, delta: float) -> float:
 
 
 def _eps_at_order(rho: float, x: float) -> float:
-    """Return the eps for which the order 1 + x gives the smallest delta."""
+    """Return the eps at which the Renyi order 1 + x gives the smallest delta."""
     return (1 + 2 * x) * rho + math.log(x) - math.log1p(x)
 
 
@@ -365,7 +365,7 @@ def _order_of_eps(rho: float, eps: float) -> float:
 
 
 def _order_of_delta(rho: float, delta: float) -> float:
-    whole = -math.log(delta)  # sum of two increasing terms: at low both are at most half, at high one is all of it
+    whole = -math.log(delta)  # = x^2 rho + log(1 + x): at low neither exceeds half of it, at high one is all of it
     low, high = min(math.sqrt(whole / (2 * rho)), whole / 2), min(math.sqrt(whole / rho), math.expm1(min(whole, 700.0)))
     return _root(lambda x: x * x * rho + math.log1p(x) - whole, low, high)
 
@@ -377,12 +377,12 @@ def _root(rises: Callable[[float], float], low: float, high: float) -> float:
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
     """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
 
-    It follows from the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))`` at its kink.
+    It follows at the kink of the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``, a = eps_pure.
 
     Parameters
     ----------
     eps_pure, eps : float
-        The eps of the given guarantee, and that of the implied one.
+        The eps of the given guarantee, and the eps of the implied one.
     delta : float
         Delta of the given guarantee.
 
@@ -447,7 +447,7 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
 
 
 def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
-    """Trade-off function that rho-zCDP is known to imply: the maximum of those of its (eps, delta) on a grid."""
+    """Trade-off function that rho-zCDP is known to imply: the maximum of those of a grid of implied (eps, delta)."""
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
     return np.asarray(np.max([approx_tradeoff(alpha, eps, delta) for eps, delta in pairs], axis=0), dtype=float)
