@@ -184,7 +184,7 @@ class ClampedPoisson(Clamped):
 
 @dataclass(frozen=True)
 class ClampedGamma(Clamped):
-    """Minus the gamma log-likelihood, log link, up to its shape: ``eta + y exp(-eta)``."""
+    """Minus the gamma log-likelihood per shape (log link): ``eta + y exp(-eta)``, but linear outside [low, high]."""
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         ratio = y * np.exp(-eta)

@@ -72,7 +72,7 @@ class LogCosh(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Bound of ``f''' / f'' = -(2 / c) tanh(u / c)``, for a residual in residual scales."""
+        """Bound of |f'''| / f'' for the loss f of a residual u in residual scales; it is the limit for large |u|."""
         return 2 / self.clip
 
 

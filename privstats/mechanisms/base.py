@@ -1,4 +1,4 @@
-"""Mechanisms: a privacy theorem and its sampler. A release costs at most the guarantee given to its question.
+"""Mechanisms: each is a privacy theorem with its sampler. A release costs at most the guarantee of its question.
 
 A new additive mechanism has one method, `Additive.noise`: the noise law for a guarantee and a sensitivity.
 """
@@ -20,13 +20,13 @@ from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-DRAWN_BITS = 30  # log2 of the grid points for scaled 53-bit uniform numbers: at least 2^20 numbers per point
+DRAWN_BITS = 30  # log2 of the number of points of a grid to which scaled uniform numbers are rounded
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class ProvedBound(Protocol):
-    """A proved bound: ``|weights * (total - neighbouring total)| <= size`` in a norm.
+    """A proved bound on the sensitivity of a total: ``|weights * (total - neighbouring total)| <= size`` in a norm.
 
     Attributes
     ----------
@@ -47,12 +47,12 @@ class ProvedBound(Protocol):
 
 
 class SealedValues(Protocol):
-    """The values of rows, accessible to mechanisms only."""
+    """The values of all rows, sealed by the gate: accessible to mechanisms only."""
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
-        """Yield the results of `take` for parts of the values, shape (m, dim). A scan may be a pass over the data.
+        """Yield the result of `take` on each part of the values, shape (m, dim). A scan may be a pass over the data.
 
-        A part may be in another process: `take` must be a picklable record, and return less data than it gets.
+        A part may be in another process, so `take` must be a picklable record, and return less data than it gets.
         """
 
     def all(self) -> FloatArray:
@@ -64,7 +64,7 @@ class SealedValues(Protocol):
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """A rule that answers a question privately. Options are fields; equal mechanisms compare equal.
+    """A privacy mechanism: a rule that answers a question with noise. Options are fields, compared by value.
 
     Attributes
     ----------
@@ -75,8 +75,8 @@ class Mechanism(ABC):
     normal : bool
         Whether its noise is normal, so that it satisfies mu, and no pure eps.
     gathers : int
-        Bytes a row that it takes at most, beside two copies of the values, if it needs the values of all rows at once,
-        in the memory of one process; else 0. Measured (`benchmarks.gathered`).
+        Largest memory in bytes per row, beside two copies of the values, if the mechanism needs the values of all rows
+        at once in one process; else 0. Measured (`benchmarks.gathered`).
     """
 
     label: ClassVar[str]
@@ -94,13 +94,13 @@ class Mechanism(ABC):
         within : Set
             Set of the contributions of a row.
         relation : Relation
-            Change of the contributions between neighbouring data sets.
+            How far the rows' contributions may differ between neighbouring data sets.
         """
         return None
 
     @abstractmethod
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
-        """Return the release, which satisfies `promise`.
+        """Return the released value and its noise law; the release satisfies the guarantee `promise`.
 
         Parameters
         ----------
@@ -117,28 +117,28 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ScaledLaw(ABC):
-    """A standard law times a public `scale`, shape (dim,); coordinates are uncorrelated."""
+    """A noise law: a standard law times a public `scale`, shape (dim,); coordinates are uncorrelated."""
 
     scale: FloatArray
 
     @abstractmethod
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
-        """Return draws of the unit law, ``shape = (size, dim)``."""
+        """Return draws of the standard law (scale 1), ``shape = (size, dim)``."""
 
     @abstractmethod
     def standard_variance(self, dim: int) -> float | FloatArray:
-        """Return the variance of a coordinate of the unit law: one number, or an array of shape (dim,)."""
+        """Return the variance of a coordinate of the standard law: one number, or an array of shape (dim,)."""
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws, shape (size, dim)."""
+        """Return `size` independent draws of the noise, shape (size, dim)."""
         return self.scale * self.standard(rng, (size, len(self.scale)))
 
     def variance(self) -> FloatArray:
-        """Return the variance of each coordinate, shape (dim,)."""
+        """Return the variance of each coordinate of the noise, shape (dim,)."""
         return self.scale**2 * self.standard_variance(len(self.scale))
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw``, shape (q, q)."""
+        """Return the covariance of ``onto @ draw`` for a draw of the noise, shape (q, q)."""
         return (onto * self.variance()) @ onto.T
 
 
@@ -163,7 +163,7 @@ class Additive(Mechanism):
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):
             law = self.noise(promise, within.sensitivity(self.norm, relation))
-        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # each coordinate needs noise
+        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # no coordinate may go without noise
             raise OptionError("the noise of a question is not a positive number; the budget is too small or too large")
         return law
 
@@ -175,7 +175,7 @@ class Additive(Mechanism):
 
 @dataclass(frozen=True)
 class KNorm(Additive):
-    """Noise of density proportional to ``exp(-eps |weights * v|_K / size)``, K the unit ball of the norm.
+    """K-norm noise: density proportional to ``exp(-eps |weights * v|_K / size)``, with K the unit ball of the norm.
 
     Privacy: eps. Neighbours move the weighted total by at most `size` in the norm, hence the log density by at most
     eps, by the triangle inequality (Hardt and Talwar 2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).

@@ -1,4 +1,4 @@
-"""Parallel composition: apply a mechanism to each cell of a partition."""
+"""Parallel composition: apply a mechanism to each cell of a partition of the rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 
 @dataclass(frozen=True)
 class InEachCell(Mechanism):
-    """Apply `each` to the values, or the total, of every cell of a partition, in the order of cells.
+    """Apply the mechanism `each` to the values, or the total, of every cell of a partition of the rows, in order.
 
     Privacy: a row is in one cell only, and adding or removing it changes the values of that cell alone. So the releases
     of all cells together have the guarantee of `each` (McSherry 2009, Theorem 4). Neighbours differ by up to ``rows``
@@ -51,7 +51,7 @@ class InEachCell(Mechanism):
         return self.each.gathers
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
-        """Return the noise law in one cell."""
+        """Return the law of the noise that `each` adds in one cell."""
         return self.each.law(of_one_step(self.each, promise, relation), within.inner, ONE_STEP)
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -66,14 +66,14 @@ class InEachCell(Mechanism):
 
 
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
-    """Return the guarantee for adding or removing one row; for pure mechanisms it is divided in eps."""
+    """Return the guarantee that `each` needs for one added or removed row; for eps-DP mechanisms it is in eps."""
     pure = not (each.needs_delta or each.normal)
     steps = relation.rows * (2 if relation.exchange else 1)
     return (promise.as_pure() if pure else promise).for_group(steps)
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:
-    """Return the values, or the part of the total, of one cell."""
+    """Return the values of cell `k`, or its part of the total."""
     if isinstance(exact, Total):
         return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)
     return exact.cell(k)

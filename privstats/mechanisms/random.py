@@ -48,7 +48,7 @@ class NoiseSource:
         return self.seed is not None
 
     def generator(self, digest: str, index: int) -> Generator:
-        """Return the stream of release number `index` of the plan with this digest."""
+        """Return the random number generator for release number `index` of the plan with this digest."""
         if self.seed is None:
             return _stream(secrets.randbits(256))
         return _stream(_key("noise", self.seed, digest, index))
@@ -122,5 +122,5 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
 
 
 def public_stream(index: int) -> Generator:
-    """Return a fixed stream for post-processing, such as simulation of public laws; never used for noise."""
+    """Return a generator with a fixed key for post-processing, such as simulations of public laws; never for noise."""
     return _stream(_key("simulation", index))

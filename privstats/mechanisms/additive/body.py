@@ -30,11 +30,11 @@ import numpy as np
 from privstats.numerics.law import FloatArray, Rng
 
 CELLS = 2048  # number of cells of the piecewise constant envelope on [0, 1]
-BATCH = 4096  # largest number of proposals in a batch
+BATCH = 4096  # largest number of proposals of the rejection sampler in a batch
 POINTS = 1 << 14  # number of quadrature points for second moments
 Parts = tuple[FloatArray, FloatArray, FloatArray]  # linear (n, q), squares (n, q), cross (n, q (q - 1) / 2)
 
-_CUTS = {  # representatives w of orbits, as integers in the order of the coordinates of t
+_CUTS = {  # one vector w of each orbit, in integers; its coordinates are in the order of those of t(z)
     2: """
         0 0 1 -1 3  0 0 1 1 4  3 3 2 2 -3  6 6 5 0 -6  0 0 7 -4 12  0 0 7 1 12  9 9 12 4 -9  12 12 7 0 -12  6 6 4 3 -6
         2 2 3 0 -2  0 0 4 -1 3  0 0 4 -3 12  3 3 12 1 -3  0 0 2 1 6  0 0 5 -5 6  12 12 10 5 -12
@@ -49,16 +49,16 @@ _CUTS = {  # representatives w of orbits, as integers in the order of the coordi
         24 21 16 24 -13 -2 0 -24 21  6 6 0 5 3 0 -6 0 0  8 8 0 1 0 9 4 12 -12
     """,
 }
-# second moments of the hull, simulated: to be repeated when `_CUTS` changes
+# simulated second moments of the hull; simulate them again when `_CUTS` changes
 _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 
 
 def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norm whose unit ball is K, shape (n,); cross in the order of ``np.triu_indices(q, 1)``.
+    """Return the norm with unit ball K of n points, shape (n,); `cross` has the order of ``np.triu_indices(q, 1)``.
 
-    With ``a = |u_j|`` and ``b = |u_jj|`` the norm of K_2 is b / 2 where ``b >= 2 a``, and otherwise solves ``b = 2 r
-    - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. That of K_3 is, next to it, ``max(|u_jk| / 2,
-    (a_j + a_k + |u_jk|) / 4)``. That of the intersection is the largest.
+    With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it solves
+    ``b = 2 r - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. The conditions of K_3 give
+    ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of all these.
     """
     a, b, c = np.abs(linear), np.abs(squares), np.abs(cross)
     flat = b >= 2 * a
@@ -68,7 +68,7 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norm whose unit ball is the hull, shape (n,): the largest of `gauge` and all ``|w.u| / h(w)``."""
+    """Return the norm with unit ball `hull` of each point, shape (n,): the largest of `gauge` and ``|w.u| / h(w)``."""
     values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
     sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
     return np.maximum(gauge(linear, squares, cross), sides)
@@ -85,15 +85,15 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
 
     That leaves the target ``prod_A (1 - d_i^2) prod_{pairs} (1 - (d_i + d_j) / 2) J^{q - k}``, at most ``prod_A
     g_k(d_i)``, ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}``, ``M_k(d) = int_0^1 (1 - (d - t)_+ /
-    2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``, by ``1 - x <= e^{-x}`` and Hoelder's inequality. Each
-    g_k decreases, so steps with its values at the left ends of cells lie above it. A proposal draws k with weight
-    ``C(q, k) (int steps)^k`` and k independent d from the steps; it is accepted with probability target / steps.
+    2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``, by ``1 - x <= e^{-x}`` and Hoelder's inequality. Each g_k
+    decreases, so a step function with its values at the left ends of cells is an envelope. A proposal draws k with
+    weight ``C(q, k) (int envelope)^k`` and k independent d from the envelope; its acceptance is target / envelope.
     """
     linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
     done = 0
     while done < size:
         d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
-        # the k coordinates in A are a uniform random subset
+        # the k coordinates in A (those with a > 1) are a uniform random subset
         d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)
         new = slice(done, done + len(d))
         linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)
@@ -104,7 +104,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
 
 
 def sample_hull(rng: Rng, size: int, q: int) -> Parts:
-    """Draw `size` independent uniform points of the hull, by rejection from K."""
+    """Draw `size` independent uniform points of the body `hull`, by rejection from the larger body K."""
     found = [np.empty((0, 2 * q + math.comb(q, 2)))]
     while (missing := size - sum(map(len, found))) > 0:
         points = sample_body(rng, min(BATCH, 6 * missing), q)
@@ -117,8 +117,8 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return E u^2 of a linear, a square and a cross coordinate of a uniform point of K (0 if there is none).
 
-    Given d in A the rest is integrated in closed form; d takes the points of a fixed lattice (multiples of 2^(i / (k +
-    1)), i = 1..k, mod 1) mapped to the steps, with weight target / steps. Relative error below 3e-4 for q <= 31.
+    Given the d in A (see `sample_body`) the others are integrated in closed form; d takes the points of a fixed lattice
+    (multiples of 2^(i / (k + 1)), i = 1..k, mod 1) mapped to the envelope. Relative error below 3e-4 for q <= 31.
     """
     weights, _, sums = _steps(q)
     shares = weights / weights.sum()
@@ -133,7 +133,7 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
 
 
 def second_moments_hull(q: int) -> tuple[float, float, float]:
-    """Return the same second moments of the hull: for q = 2, 3 from `benchmarks/hull_moments.py`, to four digits."""
+    """Return these second moments for the hull: for q = 2, 3 from `benchmarks/hull_moments.py`, to four digits."""
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
 
@@ -145,7 +145,7 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 
 @cache
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return weights of k = 0..q, heights of the steps (row k - 1), and their cumulative sums, normalised to 1."""
+    """Return weights of k = 0..q, heights of `sample_body`'s envelope (row k - 1), and normalised cumulative sums."""
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
     M = 1 - d + 2 * (1 - (1 - d / 2) ** (k + 1)) / (k + 1)
@@ -156,7 +156,7 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Return d = a - 1 of the accepted proposals, in the order proposed; coordinates in A come first."""
+    """Return d = a - 1 of the accepted proposals of `sample_body`, in order; coordinates in A come first."""
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
     d = np.empty((proposals, q))
@@ -174,14 +174,14 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 
 
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
-    """Return target / steps at d = `above`, shape (n, k), where J is the integral of h."""
+    """Return target / envelope of `sample_body` at d = `above`, shape (n, k); J is the integral of h."""
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
     return ((1 - above**2) / steps).prod(axis=1) * (1 - _pair_sums(above) / 2).prod(axis=1) * J ** (q - k)
 
 
 def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Return Gauss-Legendre nodes t and masses, shape (n, m), between neighbouring d, where h has degree at most k.
+    """Return Gauss-Legendre nodes t in [0, 1] and masses, shape (n, m), for integrals of polynomials times h.
 
     The sum of the masses times a polynomial of the given degree at the nodes is its exact integral against h.
     """
@@ -198,7 +198,7 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
-    """Draw `count` independent t of density h / J for each row of `above`, by rejection."""
+    """Draw `count` independent t of density h / J (see `sample_body`) for each row of `above`, by rejection."""
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
     while len(left) > 0:
@@ -209,11 +209,11 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return target / steps, and its products with the mean u^2 of each kind given d in A; shape (4, n)."""
+    """Return target / envelope, and this times E u^2 of a linear, square and cross coordinate given d; shape (4, n)."""
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # pairs, one in A
+    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # one of a pair in A
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)
     cross = ((2 - _pair_sums(above)) ** 2).sum(axis=1) + (q - k) * mixed + 4 * math.comb(q - k, 2)
@@ -240,7 +240,7 @@ def _cuts(q: int) -> FloatArray:
 
 
 def _range(w: FloatArray, q: int) -> float:
-    """Return h(w) for integer w.
+    """Return h(w), the range of ``w.t(z)`` over the cube of z, for a vector w of integers.
 
     Take an extremal point on a face of the cube of least dimension. There the gradient along the face vanishes and the
     Hessian is regular; otherwise the polynomial would be constant along a line that reaches a smaller face. So one

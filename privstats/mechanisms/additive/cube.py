@@ -8,7 +8,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class CubeLaw(ScaledLaw):
-    """Density proportional to ``exp(-|v|_inf)``: a Gamma(dim + 1) multiple of a uniform point of the cube.
+    """Noise with density proportional to ``exp(-|v|_inf)``: a Gamma(dim + 1) multiple of a uniform point of the cube.
 
     Var = E radius^2 / 3 = (dim + 1)(dim + 2) / 3 (Awan and Slavkovic 2021, Proposition 4.13).
     """

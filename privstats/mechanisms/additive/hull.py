@@ -22,15 +22,15 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # largest number of entries of z for which the hull is used; above, the intersection of cylinders K
+LARGEST_HULL = 3  # largest number of entries of z for which the hull is used; for more, the larger body K
 
 
 @dataclass(frozen=True, eq=False)
 class HullLaw(ScaledLaw):
-    """Density proportional to ``exp(-|v|_K)``: a Gamma(dim + 1) multiple of a uniform point of K.
+    """Noise with density proportional to ``exp(-|v|_K)``: a Gamma(dim + 1) multiple of a uniform point of K.
 
     K is the body of module `body` (its squares count double), or the box ``[-2, 2]^dim`` if no first-order products are
-    released; if a count is released, its product with [-1, 1].
+    released; if a count is released, it is the Cartesian product of this set and [-1, 1].
     """
 
     pairs: Pairs
@@ -65,7 +65,7 @@ class HullLaw(ScaledLaw):
         return (dim + 1) * (dim + 2) * np.array([*moments, 1 / 3])[kinds]
 
     def norm(self, points: FloatArray) -> FloatArray:
-        """Return ``|v|_K`` of points, shape (n,)."""
+        """Return the norm ``|v|_K`` of each point, shape (n,); K is its unit ball."""
         kinds, q = self._kinds, self._entries
         parts: Parts = (points[:, kinds == 0], points[:, kinds == 1], points[:, kinds == 2])
         largest = np.abs(points[:, kinds == 3]).max(axis=1, initial=0.0)
@@ -76,7 +76,7 @@ class HullLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Hull(Additive):
-    """Hull noise, scaled to the hull norm.
+    """Noise from a convex body K of second moments, scaled to the sensitivity in the norm with unit ball K.
 
     Privacy: eps (`KNorm`, with K the body). Neighbouring relation: that of the sensitivity. K contains the differences
     of moments of any two rows: it is an intersection of half-spaces and cylinders that contain them (Awan and Slavkovic

@@ -40,23 +40,23 @@ ROW_BY_ROW = 32  # largest order of matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
-    """Return the exponent s for a matrix of this order: any s above order / 2 is private, this one has small variances.
+    """Return the exponent s for a matrix of this order: privacy needs s > order / 2; this one has small variances.
 
-    With `beyond`, return the exponent of a principal submatrix of a private matrix with that many more rows.
+    If `beyond` is given, return the exponent of a principal submatrix of a noise matrix with that many more rows.
     """
     return max(1.1 * (order + beyond) + 1, 3.0) - beyond / 2
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A principal submatrix whose noise is independent of the rest.
+    """A principal submatrix of the released matrix, whose noise is independent of the other noise.
 
     Parameters
     ----------
     indices : ndarray, shape (order,)
         Row and column indices of the submatrix.
     inside : ndarray, shape (dim,)
-        Mask of the packed entries that belong to it.
+        Mask of the packed entries that belong to the submatrix.
     hollow : bool
         Whether its first entry is not released, so that its noise is zero.
     """
@@ -70,14 +70,14 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the packed entries as rows and columns of the submatrix."""
+        """Return the row and column indices, within the submatrix, of its packed entries."""
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixTLaw(ScaledLaw):
-    """Entries `pairs` of a symmetric W with density proportional to ``det(I + W^2)^-s``.
+    """Law of the entries `pairs` of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
     If no first-order entry (0, j) is released, the count (0, 0) is an independent matrix; if (0, j) are released and
     (0, 0) is not, the law is on matrices with W_00 = 0. In simulations W may be a principal submatrix of a matrix with
@@ -160,7 +160,7 @@ def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
 
 
 def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent matrices, shape (size, order, order).
+    """Return `size` independent draws of the noise matrix W, shape (size, order, order).
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
     """
     if order > ROW_BY_ROW:
         return _bordered(rng, size, (order + 1) // 2, order // 2, s, hollow)
-    W, root = np.zeros((order, order, size)), np.zeros((order, order, size))  # draws last: long vectors are fast
+    W, root = np.zeros((order, order, size)), np.zeros((order, order, size))  # draws in the last axis, for speed
     for k in range(order):
         s_k = s - (order - k - 1) / 2
         if k == 0 and hollow:
@@ -196,7 +196,7 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 
 
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent matrices of order k + b: matrices of order k, bordered by b rows."""
+    """Return `size` independent draws of the noise matrix of order k + b: matrices of order k, bordered by b rows."""
     M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
     C = np.tril(rng.standard_normal((size, b, b)), -1)
     C[:, range(b), range(b)] = np.sqrt(2 * rng.standard_gamma((4 * s - k - b - 1 - np.arange(b)) / 2, (size, b)))
@@ -232,14 +232,14 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
 
 
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
-    """Return E W_0j^2, E W_ij^2 and E W_jj^2 for different i, j > 0, from the first steps of the recursion.
+    """Return E W_0j^2, E W_ij^2 and E W_jj^2 for different i, j > 0, from the first steps of the module's recursion.
 
     The law is invariant under rotations of the indices (except 0, if hollow), so ``E W_ii W_jj = E W_jj^2 - 2 E
     W_ij^2`` and all other pairs of entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:
-        """Return E |w|^2, E |w|^4 and E t^2 of step k."""
+        """Return E |w|^2, E |w|^4 and E t^2 of step k of the module's recursion."""
         s_k = s - (order - k) / 2
         half, rest = (k - 1) / 2, 2 * s_k - 1 - (k - 1) / 2
         squared = half / (rest - 1)

@@ -10,7 +10,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class SphericalLaw(ScaledLaw):
-    """Density proportional to ``exp(-|v|_2)``: a Gamma(dim) length in a uniform direction.
+    """Noise with density proportional to ``exp(-|v|_2)``: a Gamma(dim) length in a uniform direction.
 
     Var = E length^2 / dim = dim (dim + 1) / dim (Awan and Slavkovic 2021, Proposition 4.13).
     """

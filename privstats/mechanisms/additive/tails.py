@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray, Rng
 
-CHOICE_BITS = 61  # weights are rounded to multiples of 2^-61 of their sum, plus one such part
-TAIL_BLOCK = 16  # tails are drawn in blocks of this length, each from fresh random bits
+CHOICE_BITS = 61  # weights are rounded up to multiples of 2^-61 of their sum
+TAIL_BLOCK = 16  # length of the blocks in which an exponential tail is drawn, each from new random bits
 
 
 def exponential(rng: Rng, shape: Any) -> FloatArray:
@@ -59,7 +59,7 @@ def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
     ----------
     rng : Rng
     fall : float or ndarray
-        The decision is true if it is negative by rounding, and false if it is infinite.
+        Minus the log probability; true is certain if it is negative by rounding, false if it is infinite.
 
     Returns
     -------

@@ -1,1 +1,1 @@
-"""Mechanisms from papers, for comparison only: they are used only if the user names them."""
+"""Mechanisms from papers, for comparison only: they are used only if a call names them."""

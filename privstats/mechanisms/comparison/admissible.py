@@ -30,13 +30,13 @@ LN_SPREAD = math.sqrt(0.2)  # sigma of `laplace_ln`: least variance if S_beta is
 
 
 def betas(eps: float, count: int = 64) -> FloatArray:
-    """Return the public values of beta from which the data may choose."""
+    """Return the public values of beta (log ratio of noise scales) from which the data may choose."""
     top = min(eps, STEEPEST)
     return np.geomspace(1e-3 * top, top, count, endpoint=False)
 
 
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
-    """Return the alphas of Cauchy noise for pure eps, without delta.
+    """Return alpha, the largest shift under Cauchy noise, for each beta, at pure eps without delta.
 
     The largest log ratio d of two Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) /
     (2 rho)``. So ``a^2 <= 2 rho cosh eps - 1 - rho^2``, which is concave in rho: it holds if it does at rho = 1, where
@@ -49,7 +49,7 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return the alphas of Laplace noise for (eps, delta), exactly: the least favourable pair has this delta.
+    """Return alpha, the largest shift under Laplace noise, for each beta, at (eps, delta): exact, not a bound.
 
     For a <= eps, rho = e^beta is least favourable in both directions. Wide law against narrow law: the set where the
     ratio exceeds e^eps does not contain the centre of the wide one, so a larger scale adds to it. Narrow against wide:
@@ -74,14 +74,14 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
     over = np.maximum(a / rho + beta - eps, 0.0)
     left, right = over * rho / rho1, over * rho / (rho + 1)
-    height = np.where(over > 0, np.exp(np.minimum(eps - a / rho, STEEPEST)), 0.0)  # 2 rho e^eps q(0)
+    height = np.where(over > 0, np.exp(np.minimum(eps - a / rho, STEEPEST)), 0.0)  # 2 rho e^eps q(0), q as above
     held = np.expm1(-left) + np.expm1(-right)
     narrow = -(held + height * (np.expm1(right / rho) - np.expm1(-left / rho))) / 2
     return wide, np.maximum(narrow, 0.0)
 
 
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return the alphas of normal noise for (eps, delta).
+    """Return alpha, the largest shift under normal noise, for each beta, at (eps, delta).
 
     For a^2 <= 2 eps, rho = e^beta is least favourable for wide against narrow, as for `laplace`, and delta is exact.
     Narrow against wide, for every rho: the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most ``beta +

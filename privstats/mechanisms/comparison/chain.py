@@ -1,4 +1,4 @@
-"""Draws of a location with many coordinates, where boxes are too slow: the last state of a Markov chain."""
+"""Draws of a geometric median of many columns, where boxes are too slow: the last state of a Markov chain."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from privstats.mechanisms.comparison.geometric_median import DistinctRows, LocationGrid, Units, least_location_score
 from privstats.numerics.law import FloatArray, Rng
 
-EXACT_DIM = 3  # largest number of coordinates for exact draws by boxes
-STEPS = 2000  # number of steps of the chain with more coordinates
-UNIFORM, CELL = 0.05, 0.05  # shares of proposals that are uniform, and that lie in the cell of the median
-DESCENT = 60  # largest number of steps to the geometric median, by the loss and by the score
+EXACT_DIM = 3  # largest number of columns for exact draws by boxes
+STEPS = 2000  # number of steps of the Markov chain for more columns
+UNIFORM, CELL = 0.05, 0.05  # shares of proposals: uniform on the grid, and in the cell of the geometric median
+DESCENT = 60  # largest number of steps to the geometric median, for the loss and for the score
 
 
 def exact_location_for(dim: int) -> bool:
@@ -26,14 +26,14 @@ def exact_location_for(dim: int) -> bool:
 
 
 def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors from rows to theta, shape (d, m), and the rows' counts over their lengths; 0 at theta."""
+    """Return the vectors from rows to theta, shape (d, m), and the rows' counts over these distances (0 at theta)."""
     away = theta[:, None] - rows.points
     distance = np.sqrt(np.einsum("ij,ij->j", away, away))
     return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)
 
 
 def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the score at theta, shape (d, d), without rows at theta."""
+    """Return the derivative of the score at theta, shape (d, d), leaving out rows at theta itself."""
     away, weights = _pulls(rows, theta)
     unit = away * (weights / rows.counts)
     return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
@@ -64,7 +64,7 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return candidates for the next point; none if the score at theta is zero."""
+    """Return candidates for the next step toward the geometric median; none if the score at theta is zero."""
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -91,13 +91,13 @@ class Proposal:
 
     @classmethod
     def of(cls, rows: DistinctRows, start: FloatArray, grid: LocationGrid, rate: float) -> Proposal:
-        """Return the proposal for the rows, at least as wide as a cell and at most as wide as the cube."""
+        """Return the proposal law for given rows, at least as wide as a cell and at most as wide as the grid."""
         median = geometric_median(rows, start)
         slopes, axes = np.linalg.eigh(rate * location_curvature(rows, median))
         return cls(median, axes, np.clip(slopes, 1.0 / (grid.last - grid.first + 1), 1.0), grid)
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent points, shape (size, d)."""
+        """Return `size` independent proposals, shape (size, d)."""
         dim = len(self.median)
         direction = rng.standard_normal((size, dim))
         length = rng.standard_gamma(dim, (size, 1)) / np.linalg.norm(direction, axis=1, keepdims=True)
@@ -108,7 +108,7 @@ class Proposal:
         return np.where(kind < UNIFORM, anywhere, np.where(kind < UNIFORM + CELL, cell, near))
 
     def log_density(self, points: FloatArray) -> FloatArray:
-        """Return the log density of points in the cube, shape (size,)."""
+        """Return the log density of the proposal law at points inside the grid's range, shape (size,)."""
         dim = len(self.median)
         log_ball = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + math.lgamma(dim)
         scores = np.linalg.norm((points - self.median) @ self.axes * self.slopes, axis=1)

@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # pivots below this share of the first are left to the ball: any choice of rows gives a valid cover
+RANK = 1e-11  # a pivot below this share of the first counts as zero; any choice of rows gives a valid cover
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -54,11 +54,11 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    slack: FloatArray  # empty for the l1 ball
-    signs: FloatArray  # 1 if a row of M is a coordinate of theta, else 0
+    slack: FloatArray  # empty if set 3 is the l1 ball
+    signs: FloatArray  # for each row of M: 1 if it selects a single coordinate of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return the log volume for every level."""
+        """Return the log volume of this cover for every level set, given by `gamma`, `curve`, `rise` and `t`."""
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
         rest = d - m - k - self.balls
@@ -71,7 +71,7 @@ class Cover:
         return value + (m + k / 2) * np.log(rise) if m + k else value
 
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return one uniform point for each level, shape (len(gamma), d).
+        """Return one uniform point of this cover for each level set, shape (len(gamma), d).
 
         In the corner: independent standard exponentials x, a Gamma(k/2) for ``|w|^2 / curve`` and one more exponential
         for the slack, divided by their sum, have a Dirichlet law, which gives the uniform point.
@@ -125,7 +125,7 @@ def log_ball(norm: str, k: int) -> float:
 
 
 def norm_of(norm: str, e: FloatArray) -> FloatArray:
-    """Return the norm of every row."""
+    """Return the norm of every row of e."""
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
     return np.asarray(np.linalg.norm(e, order, axis=-1), dtype=float)
 
@@ -246,7 +246,7 @@ def corner(
 
 
 def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
-    """Return y of dual norm at most 1 with a large b'y - radius |A'y|_inf; zero if none is found.
+    """Return a vector y of dual norm at most 1 with large b'y - radius |A'y|_inf; zero if none is found.
 
     The solvers need not be accurate: every y gives a valid lower bound.
     """
@@ -268,7 +268,7 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     y = lagrange[:d] - lagrange[d : 2 * d]
     if norm == "linf":
         return y / max(1.0, float(np.abs(y).sum()))
-    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])  # where this is nonzero, y must be its sign
+    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])  # residual: y must be its sign where it is nonzero
     tries = [np.where(np.abs(left) > zero, np.sign(left), np.clip(y, -1.0, 1.0)) for zero in (1e-13, 1e-7, np.inf)]
     return max(tries, key=lambda y: float(b @ y - np.abs(A.T @ y).max()))
 
@@ -292,7 +292,7 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     gram = A[:, on].T @ A[:, on]
     even = max(
         float(np.abs(gram).max(initial=0.0)), TINY
-    )  # the multiplier in units of the matrix, for a better-conditioned system
+    )  # the multiplier is divided by this, for a better-conditioned system
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)
     polished[on] = scipy.linalg.lstsq(system, np.r_[A[:, on].T @ b / even, radius])[0][:-1]

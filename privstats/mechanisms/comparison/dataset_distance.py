@@ -15,7 +15,7 @@ import numpy as np
 from privstats.mechanisms.additive.tails import choose
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-FINEST_LEVEL = 10**6  # largest denominator of a quantile's order
+FINEST_LEVEL = 10**6  # largest denominator of a quantile's probability, which is rounded to a fraction
 QUANTILE_BITS = 52  # grids have at most 2^52 steps, which floats count exactly
 MEAN_BITS = 30  # grids of at most 2^30 steps: doubled sums of fewer than 2^32 values are int64
 
@@ -37,31 +37,31 @@ class Grid:
 
     @property
     def origin(self) -> float:
-        """The lower end in units, a whole number."""
+        """The lower end of the grid as a multiple of its unit, a whole number."""
         return float(np.rint(self.low / self.unit))
 
     @property
     def top(self) -> int:
-        """The offset of the upper end."""
+        """The offset of the upper end of the grid from its lower end."""
         return int(np.rint(self.high / self.unit) - self.origin)
 
     def offsets(self, values: FloatArray) -> IntArray:
-        """Return the offset of the grid point nearest each value, shape (n,)."""
+        """Return the offsets of the grid points nearest to the values, shape (n,)."""
         return np.clip(np.rint(values / self.unit) - self.origin, 0, self.top).astype(np.int64)
 
     def point(self, offset: int) -> float:
-        """Return the number at an offset, in [low, high]."""
+        """Return the grid point with this offset from the lower end, as a number in [low, high]."""
         return min(max((self.origin + offset) * self.unit, self.low), self.high)
 
 
 def exact_level(level: float) -> Fraction:
-    """Return the order of a quantile as the nearest fraction p/q with q at most 10^6, strictly between 0 and 1."""
+    """Return a quantile's probability as the nearest fraction p/q with q at most 10^6, strictly between 0 and 1."""
     least = Fraction(1, FINEST_LEVEL)
     return min(max(Fraction(level).limit_denominator(FINEST_LEVEL), least), 1 - least)
 
 
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return the number of values to be replaced for x to be the quantile of order p/q, the ceil(n p/q)-th smallest.
+    """Return how many values must be replaced for x to become the p/q-quantile, the ceil(n p/q)-th smallest value.
 
     With L values below x and G above it: ``max(0, L - (m - 1), G - (n - m))``, ``m = max(1, ceil(n p/q))``. Counting
     additions and removals as one change each does not reduce it: with ``F = (1 - p/q)(L + a) - (p/q) G`` and a the
@@ -84,12 +84,12 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 
 
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return the number of additions and removals for x to be the quantile, with arguments as in `quantile_replacing`.
+    """Return how many values must be added or removed for x to become the quantile; see `quantile_replacing`.
 
-    x must be among the values: e = 1 addition if it is not. Then, with a, F as above, removing a value above x
-    increases F by p/q, and adding an x by 1 - p/q; removing one below increases a - F by 1 - p/q, and adding an x by
-    p/q. The larger of the two, M, is the best step in either direction, and no step goes too far: ``e + ceil(-F / M)``
-    if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
+    x must be among the values: if it is not, e = 1 value is added, else e = 0. With a and F of `quantile_replacing`,
+    to remove a value above x increases F by p/q, to add an x by 1 - p/q; to remove a value below x increases a - F by
+    1 - p/q, to add an x by p/q. The larger of these, M, is the best step in either direction, and no step goes too far:
+    ``e + ceil(-F / M)`` steps if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
@@ -103,7 +103,7 @@ QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
 
 
 def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Return runs of grid points with equal distance: between neighbouring values, then at values.
+    """Return runs of grid points with equal dataset distance: runs between neighbouring values, then the values.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
 
 
 def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind: str, rate: float) -> int:
-    """Return a grid point with probability proportional to ``exp(-rate * distance)``.
+    """Draw a grid point with probability proportional to ``exp(-rate * dataset distance)``, for a quantile.
 
     A distance is drawn first, then a uniform point at it (Gillenwater and Munoz Medina 2020, Section 5).
 
@@ -155,13 +155,13 @@ def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind
 
 
 def _level(rng: Rng, points: FloatArray, rate: float) -> int:
-    """Return k with probability proportional to ``points[k] exp(-rate k)``."""
+    """Draw a distance k with probability proportional to ``points[k] exp(-rate k)``."""
     with np.errstate(divide="ignore"):
         return int(choose(rng, np.log(points) - rate * np.arange(len(points)), 1)[0])
 
 
 def lift_replacing(gaps: IntArray) -> IntArray:
-    """Return the smallest distance of the mean from the top after replacing k values, k = 0, ..., n, rounded up.
+    """Return the smallest distance of the mean from the upper end after k values are replaced, k = 0..n, rounded up.
 
     The lowest values are replaced by the top, which gives ``W_k / n``, W_k the sum of all gaps but the k largest.
     Additions of the top and removals of the lowest values, as one change each, achieve no more.
@@ -181,7 +181,7 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 
 
 def lift_adding(gaps: IntArray) -> IntArray:
-    """Return the smallest distance of the mean from the top after k additions or removals, k = 1, ..., n + 1.
+    """Return the smallest distance of the mean from the upper end after k values are added or removed, k = 1..n + 1.
 
     With r removals of the lowest values and k - r additions of the top it is ``W_r / (n + k - 2 r)``. One more removal
     reduces it iff ``2 W_r < w_r (n + k - 2 r)``, w_r the largest gap left; the least such k increases with r, so the
@@ -199,7 +199,7 @@ def lift_adding(gaps: IntArray) -> IntArray:
 
 
 def _left(gaps: IntArray) -> IntArray:
-    """Return the sums of all entries but the first r, r = 0, ..., n."""
+    """Return, for r = 0, ..., n, the sum of all entries except the first r."""
     passed = np.concatenate([[0], np.cumsum(gaps)])
     return passed[-1] - passed
 
@@ -228,7 +228,7 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
 
 
 def sample_mean(rng: Rng, offsets: IntArray, top: int, kind: str, rate: float) -> int:
-    """Return a grid point with probability proportional to ``exp(-rate * distance)``; arguments as in `mean_levels`."""
+    """Draw a grid point with probability proportional to ``exp(-rate * dataset distance)``, for a mean."""
     lowest, highest = mean_levels(offsets, top, kind)
     points = np.diff(highest - lowest + 1, prepend=0)
     k = _level(rng, points.astype(float), rate)

@@ -31,10 +31,10 @@ class Duff(Mechanism):
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The distance to a set of data sets changes by at most 1 with
     each row that changes (Gillenwater and Munoz Medina 2020, Lemma 1, which says "less than 1"), the log normaliser by
     as much again; up to ``relation.rows`` rows change. If rows are added or removed, so are values; if rows are
-    replaced, values are replaced, and if rows may be missing, also added or removed: the distance in which each of the
-    three is one step is the same function, so it costs nothing that n is private. Every grid point is a candidate,
-    including the values, so that a common value of all rows is found; k there is exact, and not that of the gaps beside
-    it. Sampled exactly: first k, then a uniform whole number for the point at k. k is drawn by `choose` of
+    replaced, values are replaced, and, if rows may be missing, also added or removed. The distance that counts each of
+    these three as one step is the same function, so that a private n has no cost. Every grid point is a candidate,
+    including the values, so that a common value of all rows is found; k(x) at a value is exact, and not that of the
+    gaps beside it. Sampled exactly: first k, then a uniform grid point with this k. k is drawn by `choose` of
     `mechanisms/additive/tails.py` instead of the paper's "racing" (Algorithm 1, whose exponent has the wrong sign):
     racing uses one uniform number per level, whose 53 bits distort or omit probabilities below 2^-53, on which privacy
     depends. Bounds on the error: `benchmarks/duff_bounds.py`.
@@ -53,12 +53,12 @@ class Duff(Mechanism):
 
     @abstractmethod
     def offset(self, offsets: IntArray, top: int, kind: str, rate: float, rng: Rng) -> int:
-        """Return the chosen grid point."""
+        """Return the chosen grid point, as its offset from the lower end of the grid."""
 
 
 @dataclass(frozen=True)
 class DuffQuantile(Duff):
-    """Choose a quantile: the ceil(level n)-th smallest value.
+    """Choose a grid point near a quantile, the ceil(level n)-th smallest value, by dataset distance.
 
     Privacy: `Duff`, with k(x) of `quantile_adding` or `quantile_replacing`. Up to rounding it is the rank mechanism
     (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). It may decrease at a step
@@ -76,14 +76,14 @@ class DuffQuantile(Duff):
 
 @dataclass(frozen=True)
 class DuffMean(Duff):
-    """Choose a mean.
+    """Choose a grid point near the mean of a column, by dataset distance.
 
-    Privacy: `Duff`, with k(x) the least k whose interval of `mean_levels` contains x. If rows are added or removed,
-    removals alone are left out, so k(x) >= 1 is the distance except at finitely many points. It still changes by at
-    most 1: a value reached by k changes with an addition is reached from a neighbour by k + 1 changes with an addition.
-    The intervals are found in O(n) after sorting, instead of the paper's dynamic program. If rows are replaced, the
-    error is up to twice that of Laplace noise. Grids of more than 2^30 points are coarsened to that, for each n, so
-    that no sum of fewer than 2^32 values overflows; more do not fit into a data frame in memory.
+    Privacy: `Duff`, with k(x) the smallest number of changed rows whose interval of possible means (`mean_levels`)
+    contains x. If rows are added or removed, k(x) counts only changes with at least one addition, so k(x) >= 1 is the
+    distance except at finitely many points. It still changes by at most 1: a value reached by k such changes is reached
+    from a neighbour by k + 1. The intervals are found in O(n) after sorting, instead of by the dynamic program of the
+    paper (see `Duff`). If rows are replaced, the error is up to twice that of Laplace noise. Grids of more than 2^30
+    points are coarsened to that number, for each n, so that no sum of fewer than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

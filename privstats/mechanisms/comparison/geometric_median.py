@@ -1,9 +1,9 @@
 """Draws of a location with a small score: quantiles of one column, geometric medians of several.
 
 All points lie on a grid and are given in its units, as whole numbers. The loss is a sum of one convex function for each
-row, smooth except at the row itself. There its subgradients form an interval or a unit ball, and the score is the
-shortest subgradient of the whole sum. So tied rows make their common value a likely draw, unlike in a continuous law
-with a gradient "almost everywhere".
+row, smooth except at the row itself, where its subgradients form an interval or a unit ball. The score is the shortest
+subgradient of the whole sum. So tied rows make their common value a likely draw, unlike in a continuous law with a
+gradient "almost everywhere".
 
 A box of grid points has a lower bound on its scores: the score at its centre, less the largest change of each row's
 unit vector within the ball around the box. Points are proposed in proportion to the bounds' density and accepted by the
@@ -25,8 +25,8 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
-ROUND = 32  # number of boxes per additional proposal before rejected boxes are split
-SLOW = 2.0**10  # limit of the rate: draws then take seconds even if rows are in exact balance along a line
+ROUND = 32  # 1 + (number of boxes) / ROUND points are proposed before rejected boxes are split
+SLOW = 2.0**10  # largest rate: its draws take seconds even if rows are in exact balance along a line
 WIDER = 1 + 2.0**-48  # factor against rounding: the ball around a box contains all its corners
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
@@ -40,20 +40,20 @@ class DistinctRows:
 
     @classmethod
     def of(cls, units: Units) -> DistinctRows:
-        """Return the distinct rows of given rows, shape (n, d)."""
+        """Return the distinct rows among the given ones, shape (n, d), with their frequencies."""
         points, counts = np.unique(units, axis=0, return_counts=True)
         return cls(np.ascontiguousarray(points.T, dtype=float), counts.astype(float))
 
 
 class LocationGrid(NamedTuple):
-    """The whole numbers from `first` to `last`, inclusive, in every coordinate: below 2^52 in absolute value."""
+    """A grid: whole numbers from `first` to `last`, inclusive, in every coordinate, below 2^52 in absolute value."""
 
     first: int
     last: int
 
 
 class LocationBox(NamedTuple):
-    """Grid points from `low` to `high`, inclusive, and a lower bound on their scores."""
+    """A box of grid points from `low` to `high`, inclusive, with a lower bound on their scores."""
 
     low: Units
     high: Units
@@ -93,11 +93,11 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     int
     """
     points, counts = np.unique(units, return_counts=True)
-    above = np.concatenate([[0], np.cumsum(counts)])  # number of rows below each gap
+    above = np.concatenate([[0], np.cumsum(counts)])  # number of rows below each gap between distinct values
     target = level * len(units)
     at_gaps = np.abs(above - target)
     at_points = np.maximum(np.maximum(above[:-1] - target, target - above[1:]), 0.0)
-    starts = np.concatenate([[grid.first], points + 1])  # first points of the gaps
+    starts = np.concatenate([[grid.first], points + 1])  # first grid points of the gaps
     sizes = np.concatenate([points, [grid.last + 1]]) - starts
     with np.errstate(divide="ignore"):
         log_mass = np.concatenate([np.log(sizes.astype(float)) - rate * at_gaps, -rate * at_points])
@@ -110,9 +110,9 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
 def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
     """Return a lower bound on the geometric median's score within `radius` of a centre; the score itself at radius 0.
 
-    From a ball of radius rho, a row at distance r > rho from its centre is seen within the angle asin(rho / r), so its
-    unit vector changes by at most the chord of this angle. The unit vector of a row inside the ball, or at the very
-    point, may have any direction.
+    From points of a ball of radius rho, a row at distance r > rho from the centre is seen within an angle asin(rho / r)
+    of its direction from the centre, so its unit vector changes by at most the chord of this angle. The unit vector of
+    a row inside the ball may have any direction.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):
@@ -134,7 +134,7 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
     """Draw theta from ``grid^d`` with probability proportional to ``exp(-rate score(theta))``, exactly.
 
     The score is the length of the shortest subgradient of ``sum |theta - x_i|``: the sum of the unit vectors from rows
-    to theta, shortened by the number of rows at theta. The boxes affect the time only: they are
+    to theta, shortened by the number of rows at theta. The boxes of the sampler affect its time only: they are
     efficient in few dimensions.
 
     Parameters
@@ -156,7 +156,7 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 
 
 class LocationBoxes:
-    """The boxes for one set of rows, which each draw improves; for the arguments of `sample_geometric`."""
+    """The sampler of `sample_geometric`, with its arguments: boxes that cover the grid, refined by each draw."""
 
     def __init__(self, units: Units, grid: LocationGrid, rate: float) -> None:
         dim = units.shape[1]
@@ -165,7 +165,7 @@ class LocationBoxes:
         self.log_masses = [_log_mass(self.boxes[0], rate)]
 
     def draw(self, rng: Rng) -> Units:
-        """Return one draw, independent of earlier draws: the law does not depend on the boxes."""
+        """Return a draw of theta, independent of earlier draws: boxes affect its speed, not its law."""
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():

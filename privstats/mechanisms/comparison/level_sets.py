@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, lasso, nested, norm_of
 from privstats.numerics.law import FloatArray, Rng
 
-FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch, and in the largest
-LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # multiples of d: heights above the minimum for which corners are computed
+FIRST, MOST = 32, 1 << 15  # number of proposals in the first batch, and in the largest
+LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # heights above the minimum, over d, at which corner covers are computed
 TINY = float(np.finfo(float).tiny)
-STEEP = 1e4  # limit of the rate: a lower rate is more private, and float64 resolves this one up to n = 1e7
-FLAT = 40.0  # margin above the level where the ball is the best cover; it affects speed only
+STEEP = 1e4  # largest rate: a lower rate is more private, and float64 resolves this one up to n = 1e7
+FLAT = 40.0  # margin above the height at which the whole ball is the best cover; it affects speed only
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class LevelCells:
 
     inner: FloatArray
     t: FloatArray
-    floor: FloatArray  # the lower bound s0 of the potential
+    floor: FloatArray  # lower bound s0 of the potential on the shell
     h0: FloatArray
     h1: FloatArray
     gamma: FloatArray
@@ -45,7 +45,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """A density divided into cells: everything that is computed once for any number of draws."""
+    """A density divided into cells with their covers: the part of a draw that is computed once for all draws."""
 
     cells: LevelCells
     which: NDArray[np.intp]
@@ -55,7 +55,7 @@ class Union:
     grain: float
 
     def draw(self, rng: Rng, size: int = 1) -> FloatArray:
-        """Return independent exact draws, shape (size, d).
+        """Return independent exact draws of theta, shape (size, d).
 
         They are the first accepted of a sequence of independent proposals; batches only save time. Comparisons allow
         for the rounding of the compared numbers, so that the search ends even if the potential's rounding
@@ -126,7 +126,7 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
 
 
 def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
-    """Divide the density of `sample_gradient` into cells."""
+    """Divide the density of `sample_gradient` into cells, each with a cover of known volume."""
     d = len(b)
     edges = shells(d, radius)
     inner, outer = edges[:-1].copy(), edges[1:]
@@ -189,7 +189,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
 
 def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
-    """Divide the density of `sample_loss` into cells."""
+    """Divide the density of `sample_loss` into cells, each with a cover of known volume."""
     d = len(b)
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
@@ -199,7 +199,7 @@ def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Unio
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p
     mu = float(np.abs(c).max())
-    slack = max(mu * radius - float(c @ p), 0.0)  # loss(p) less the lower bound
+    slack = max(mu * radius - float(c @ p), 0.0)  # loss(p) less the lower bound of the loss
     covers = nested("l2", B, B @ p)
 
     def levels(h: FloatArray, shell: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -252,12 +252,12 @@ def lay_out(
 
 
 def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
-    """Return a bound on the rounding of ||A theta - b|| in any norm, and of theta times it, on the ball."""
+    """Return a bound on the rounding error of ||A theta - b|| in any norm, and of theta times this, on the ball."""
     return 8.0 * len(b) * ULP * (1.0 + radius) * float(np.abs(A).max(axis=0).sum() * radius + np.abs(b).sum())
 
 
 def shells(d: int, radius: float) -> FloatArray:
-    """Return edges from 0 to the radius between which ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d``."""
+    """Return edges of shells, 0 to the radius; in each ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d``."""
     count = math.ceil(max(1.0, math.log1p(radius) * d))
     edges = np.expm1(np.linspace(0.0, math.log1p(radius), count + 1))
     edges[-1] = radius

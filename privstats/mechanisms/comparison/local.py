@@ -21,7 +21,7 @@ from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
-FACTOR_BITS = 15  # grid of row entries: so many bits below the root of the noise; that of products: 30 below the noise
+FACTOR_BITS = 15  # entries of rows are rounded to 2^-15 of the root of the noise sd, so products to 2^-30 of the sd
 SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise sd, within which sums of answer and noise are exact
 
 
@@ -52,8 +52,8 @@ class RowHolder:
 
     - `score`: ``-w psi x``. Its length is at most B = c C, so the scores of two rows differ by at most 2 B (reached
       by the same x of length C and y = +-inf). The noise has sd 2 B / mu.
-    - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` is no longer than A = C.
-    - `square`: the same where ``a = -w psi x`` is no longer than A = B.
+    - `curvature`: the upper triangle of ``a a'``, with ``a = sqrt(w) 1{|r| < c} x`` of length at most A = C.
+    - `square`: the upper triangle of ``a a'``, with ``a = -w psi x`` of length at most A = B.
 
     Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise of a triangle has sd ``sqrt(2) A^2 / mu`` on the
     diagonal and ``A^2 / mu`` off it. In coordinates in which the Frobenius norm is the length, off-diagonal entries
@@ -86,7 +86,7 @@ class RowHolder:
 
     @property
     def bound(self) -> float:
-        """B, the largest length of a score."""
+        """The largest length B of a score: clip times length."""
         return self.clip * self.length
 
     @property
@@ -129,7 +129,7 @@ class RowHolder:
         return _sent_products(a, self.curvature_sd(x.shape[1]), rng)
 
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy products of each holder's score with itself, like `curvature`."""
+        """Return the noisy products of each holder's score with itself, by rows of the upper triangle."""
         return _sent_products(self._scores(x, y, theta), self.square_sd(x.shape[1]), rng)
 
     def _scores(self, x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
@@ -167,6 +167,6 @@ def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
 
 
 def _sent(exact: FloatArray, sd: FloatArray, step: float, rng: Rng) -> FloatArray:
-    """Return answers, multiples of a step, plus normal noise rounded to multiples of the step."""
+    """Return exact answers, multiples of a step, plus normal noise rounded to multiples of the step."""
     noise: FloatArray = sd * rng.standard_normal(exact.shape)
     return exact + np.floor(noise / step + 0.5) * step

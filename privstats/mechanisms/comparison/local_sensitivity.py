@@ -29,8 +29,8 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-SLIDING = 1 << 12  # number of levels whose width is the largest of their intervals; this takes time SLIDING^2
-REACH = 1 << 18  # number of levels; those after SLIDING have the width of one interval that contains all others
+SLIDING = 1 << 12  # number of ladder levels at which all intervals are compared; this takes time SLIDING^2
+REACH = 1 << 18  # largest number of ladder levels; after SLIDING, one interval that contains all others is used
 
 
 def ladder(
@@ -50,7 +50,7 @@ def ladder(
     low, high : float
         Public range.
     centred : bool
-        The ladder for the median if values are removed or inserted; otherwise the sliding one.
+        Whether to use the centred ladder, for the median if values are removed or inserted; else the sliding one.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def ladder(
 
 
 def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
-    """Return W(r), W(2 r), ... and the range: the largest change by r rows, at data sets at each distance q."""
+    """Return W(r), W(2 r), ... and the range: the largest change by r rows, at data sets at distance q = 0, 1, ..."""
     return np.append(widths[rows::rows], whole)
 
 
@@ -91,7 +91,7 @@ def distance(moves: FloatArray, eta: float) -> float:
 
 
 def _around(values: FloatArray, m: int, reach: int, low: float, high: float) -> FloatArray:
-    """Return y_(m - reach), ..., y_(m + reach)."""
+    """Return the sorted values y_(m - reach), ..., y_(m + reach); those beyond the data are `low` or `high`."""
     start, stop = max(0, m - 1 - reach), min(len(values), m + reach)
     if stop - start < len(values):
         values = np.partition(values, [start, stop - 1])

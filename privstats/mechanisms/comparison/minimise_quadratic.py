@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-Numbers = NDArray[Any]  # float64, or objects that are Fractions
+Numbers = NDArray[Any]  # arrays of float64, or of Fraction objects
 Solve = Callable[[Numbers, Numbers], Numbers]
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
-MOST_CHANGES = 10  # largest number of changes of the corral per coordinate, in the float64 run
+MOST_CHANGES = 10  # limit of changes of the corral (see above) per coordinate, in the float64 run
 
 
 def minimise_on_l1_ball(
@@ -108,7 +108,7 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 
 
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
-    """Return the result of Wolfe's steps in float64: usually near the minimiser; zeros if they break down."""
+    """Return the result of Wolfe's steps in float64, usually near the minimiser; zeros if the steps break down."""
     shift = -math.frexp(float(np.abs(A).max()))[1]  # scales A to the size of the constraint's entries, 1
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
@@ -167,7 +167,7 @@ def wolfe(
 
 
 def fractions(values: FloatArray) -> Numbers:
-    """Return the exact values as an array of Fractions."""
+    """Return the values, without rounding, as an array of Fractions."""
     return np.array([Fraction(value) for value in values.ravel().tolist()], dtype=object).reshape(values.shape)
 
 

@@ -19,8 +19,8 @@ from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 from privstats.privacy.subsampling import noise_multiplier
 
-LARGEST_ENTRY = 1e150  # limit of gradients' entries before shortening: their squares are finite
-MARGIN = 1 - 1e-12  # factor on lengths that covers the rounding of their computation
+LARGEST_ENTRY = 1e150  # largest entry of a gradient before it is clipped: its square is finite
+MARGIN = 1 - 1e-12  # factor on the length of vectors that covers the rounding of its computation
 
 
 class RowGradient(Protocol):
@@ -39,7 +39,7 @@ class RowGradient(Protocol):
 
 @dataclass(frozen=True)
 class LinearGradient:
-    """The gradient ``-w psi(x't + o; y) x`` of rows (w, x, y, o), the format of `WeightedLosses`.
+    """The gradient ``-w psi(x't + o; y) x`` of the loss of a row (weight w, predictors x, response y, offset o).
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class LinearGradient:
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
         weight, x, y, eta = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1].copy()
-        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # in the same order for every row
+        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # same order of sums for every row
             eta += coefficient * column
         return -(weight * self.loss.psi(eta, y))[:, None] * x
 
@@ -147,7 +147,7 @@ class NoisySGD(Mechanism):
         Raises
         ------
         BudgetError
-            If the promise has no delta.
+            If the guarantee has no delta.
         """
         budget = with_delta(promise)
         return noise_multiplier(budget.eps, budget.delta, self.q, self.steps)

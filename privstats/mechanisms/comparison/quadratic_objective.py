@@ -19,7 +19,7 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-ACCURACY = 1e-9  # certified accuracy of the minimiser; the guard's noise covers it
+ACCURACY = 1e-9  # certified distance of the computed minimiser from the true one; the guard's noise hides it
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class QuadraticPerturbation(Mechanism):
             raise OptionError("split is not between 0 and 1; leave it out, or give a share such as split=0.9")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> TiltLaw:
-        """Return the law of b, and the ridge."""
+        """Return the law of the random linear term b, with the ridge gamma."""
         e = (1 - GUARD) * promise.as_pure().eps
         sensitivity = within.sensitivity(f"score {self.norm}", relation)
         gamma = within.curvature / math.expm1(min((1 - self.split) * e / relation.rows, MOST_EXPONENT))

@@ -19,11 +19,11 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # for a smaller delta no alpha may be positive at the betas that are tried
+LEAST_DELTA = 1e-100  # smallest delta: below it no pair (alpha, beta) may be found
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile, and its largest change by one unit at data sets at each distance in units.
+    """Return the quantile, and its largest change by one unit, at data sets 0, 1, 2, ... units away.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[fl
 
 
 def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
-    """Return the point, clamped to the public range and rounded to the public grid, shape (1,): post-processing.
+    """Return a noisy quantile, clamped to the public range and rounded to the public grid, shape (1,).
 
     Only every 2^j-th grid point is used, so that steps are at least 2^-30 of `largest`, a public bound on the noise's
     scale: each step then contains 2^20 possible numbers of the noise.
@@ -68,7 +68,7 @@ def laplace_number(rng: Rng) -> float:
 
 @dataclass(frozen=True)
 class Smooth(Mechanism):
-    """Release ``T + N Z``: T the quantile, Z of a fixed law, ``N = min over beta of S_beta / alpha(beta)``.
+    """Release quantile T + noise scale N x fixed noise Z, with ``N = min over beta of S_beta / alpha(beta)``.
 
     Privacy: S_beta bounds the change of T by a unit, and those of neighbours have ratio at most e^beta (Nissim,
     Raskhodnikova and Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added
@@ -84,20 +84,20 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public alphas and betas, each pair admissible under the guarantee, shape (pairs,)."""
+        """Return public pairs (alpha, beta) that the guarantee admits, as two arrays of shape (pairs,)."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
-        """Draw Z."""
+        """Draw a standard noise Z."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
-        """Return N from the largest changes of the quantile by one unit at each distance."""
+        """Return the noise scale N, from the largest changes of the quantile by one unit at each distance."""
         alphas, betas = self.curve(promise)
         usable = alphas > 0
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))
 
     def largest(self, promise: Promise, within: Any) -> float:
-        """Return a public upper bound of N: no S_beta exceeds the range."""
+        """Return a public upper bound of the noise scale N: no S_beta exceeds the range."""
         return float((within.high - within.low) / self.curve(promise)[0].max())
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -108,7 +108,7 @@ class Smooth(Mechanism):
 
 @dataclass(frozen=True)
 class SmoothCauchy(Smooth):
-    """Cauchy noise, for eps without delta.
+    """Cauchy noise scaled to the smooth sensitivity of a quantile, for eps without delta.
 
     Privacy: `Smooth`, with the exact distance of Cauchy laws (`admissible.cauchy`). Nissim, Raskhodnikova and Smith
     (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3, use alpha = beta = eps / 6,
@@ -129,7 +129,7 @@ class SmoothCauchy(Smooth):
 
 @dataclass(frozen=True)
 class SmoothLaplace(Smooth):
-    """Laplace noise, for (eps, delta).
+    """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta).
 
     Privacy: `Smooth`, with the exact delta of the least favourable pair (`admissible.laplace`); the condition of Bun
     and Steinke (2019), Theorem 34, is sufficient but not sharp.
@@ -148,7 +148,7 @@ class SmoothLaplace(Smooth):
 
 @dataclass(frozen=True)
 class SmoothLaplaceLN(Smooth):
-    """Laplace noise times a log-normal number, for (eps, delta), with a fixed beta.
+    """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
 
     Privacy: `Smooth`, with Bun and Steinke (2019), Proposition 3 (`admissible.laplace_ln`). Its normal number has
     variance 1; with the variance sigma^2 in Gillenwater and Munoz Medina (2020), sigma would count twice.
@@ -167,7 +167,7 @@ class SmoothLaplaceLN(Smooth):
 
 @dataclass(frozen=True)
 class SmoothGaussian(Smooth):
-    """Normal noise, for (eps, delta).
+    """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta).
 
     Privacy: `Smooth`, with `admissible.gaussian`. Noise of 2 S_beta / eps, as in some lecture notes, is not
     (eps, delta): it lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With that,

@@ -1,1 +1,1 @@
-"""Objective perturbation: minimisers of losses that are tilted by random linear terms."""
+"""Objective perturbation: minimisers of a sum of losses plus a random linear term."""

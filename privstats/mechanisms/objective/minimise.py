@@ -1,13 +1,13 @@
-r"""Sums of row losses, tilted and with a ridge, minimised to a distance that is proved for the numbers returned.
+r"""Minimisers of a sum of row losses, a ridge and a linear term, with a proved bound on their numerical error.
 
 ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is gamma-strongly convex, so that
 ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Convergence is never assumed: the result of Newton's method in
 float64 is accepted only if a bound of the gradient, rounding included, proves that it is close enough. Otherwise the
-gradient is computed in decimal arithmetic of sixty digits, with steps that end by the theorem below. No rows raise an
-error, for example if a response is separated or constant.
+gradient is computed in decimal arithmetic of sixty digits, in steps whose number is finite by the theorem below. No
+data raise an error, for example if a response is separated or constant.
 
 Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
-theta depends on how the rows are divided into parts, or on their order.
+theta depends on the division of the rows into parts, or on their order.
 
 The theorem: let ``H <= M`` for all Hessians H, as ``M = sum w k x x' + gamma I`` is, k the largest curvature of a row's
 loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that g tends to zero. A
@@ -29,15 +29,15 @@ from privstats.losses.convex import RowLoss
 from privstats.numerics.exact import step_of
 from privstats.numerics.law import FloatArray
 
-UNIT = 2.0**-53  # rounding of one float64 operation
+UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # rows per batch, fewer than 2^13, so that intermediate arrays fit in the cache
-SCORE_BITS = 49  # bits of an entry of a score below its bound: the sum over `ROWS` rows is at most 2^62
-HESSIAN_BITS = 20  # bits of the factors of products in the Hessian: the sum over `ROWS` rows is at most 2^53
-MOST_STEPS = 200  # most steps in float64, halved steps included
-CLOSE = 0.1  # a step must reduce the slope along itself to at most this share
+SCORE_BITS = 49  # score entries are multiples of bound / 2^49: a sum over `ROWS` rows is at most 2^62 steps
+HESSIAN_BITS = 20  # factors of Hessian entries are multiples of bound / 2^20: sums over `ROWS` rows are at most 2^53
+MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
+CLOSE = 0.1  # a step is halved if more than this share of the slope along it remains
 DIGITS = 60
 
-Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # returns the results of a function, one for each part
+Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a function to each part of the rows
 
 
 class BoundedLosses(Protocol):
@@ -59,10 +59,10 @@ class BoundedLosses(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivatives:
-    """Contributions of rows (w, x, y, o) to the derivatives of f; the record can be sent to the machine of the rows.
+    """Function that adds up derivatives of f over rows (w, x, y, o); it can be sent to the machine of the rows.
 
-    Scores are rounded to multiples of `step`, the factors of the Hessian's products to multiples of `root`, and bounds
-    of errors up to multiples of 2^-10 of the bound of a score and of a Hessian entry: all sums are exact.
+    Scores are rounded to multiples of `step`, the two factors of a Hessian entry to multiples of `root`, and bounds of
+    errors upwards, to multiples of 2^-10 of the bound of a score or of a Hessian entry: all sums are exact.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Derivatives:
     step, root : float
         Powers of two.
     errors : bool
-        Whether to return bounds of the scores' errors, too.
+        Whether to return bounds of the rounding errors of scores, too.
     """
 
     loss: Any
@@ -81,7 +81,7 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return the number of rows, bounds of errors (see `Tilted`), and integer scores and Hessian."""
+        """Return a part's number of rows, sums of error bounds (see `Tilted`), and its integer score and Hessian."""
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
         for columns in (part[start : start + ROWS].T for start in range(0, len(part), ROWS)):
@@ -100,14 +100,14 @@ class Derivatives:
 
 @dataclass(frozen=True, eq=False)
 class Tilted:
-    """The function f.
+    """The objective f of this module: a sum of row losses, a ridge penalty and a random linear term.
 
     Parameters
     ----------
     scan : callable
-        Runs a function on all rows (w, x, y, o), part by part; each row is in `within`.
+        Function that runs another on all rows (w, x, y, o), part by part; each row is in the set `within`.
     within : BoundedLosses
-        The loss l, and the bounds of a row.
+        The loss l, and bounds on a row's weight, length and curvature.
     gamma : float
         Positive.
     tilt : ndarray, shape (d,)
@@ -121,11 +121,11 @@ class Tilted:
     def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian: in one pass.
 
-        A linear predictor is wrong by at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham 2002, section 3.1), hence a
-        slope by the largest curvature times that, and `slope_error` u; a score by as much times ``w |x|``, by three
-        roundings of itself, and by half a `step` an entry. The sums over rows of what does not depend on theta, and of
-        what |theta| is multiplied by, are the same in each pass: the fourth result, which may be given back. A tenth
-        covers what is of the order of u^2, here and in the bound, and half a step more numbers that are next to zero.
+        With u = 2^-53, a linear predictor has an error of at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham 2002,
+        section 3.1), and a slope has this error times the largest curvature, plus `slope_error` u. A score has the
+        slope's error times ``w |x|``, three roundings, and half a `step` per entry. The sums over rows of the errors'
+        two parts, without theta and per |theta|, are the same in each pass: the fourth result, which the next pass may
+        be given. A factor of 1.1 covers terms of order u^2; half a step more covers rounding next to zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -148,7 +148,7 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
     Parameters
     ----------
     f : Tilted
-        Its rows may be any finite rows.
+        The objective; its rows may have any finite entries.
     tolerance : float
         Positive, in units of the gradient.
 
@@ -171,7 +171,7 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
-    """Return the best point of Newton's method in float64, and whether it is proved to be close enough."""
+    """Return the best point of Newton's method in float64, and whether it is proved to be within the tolerance."""
     theta = step = np.zeros(len(f.tilt))
     best, least, start, errors = theta, math.inf, 0.0, None
     for _ in range(MOST_STEPS):
@@ -193,7 +193,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 
 
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
-    """Return the minimiser, found with gradients in decimal arithmetic and rounded to float64."""
+    """Return the minimiser, computed with gradients in decimal arithmetic and then rounded to float64."""
     tilt, within, loss = [Decimal(value) for value in f.tilt.tolist()], f.within, f.within.loss
     d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -227,12 +227,12 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A loss with no slope, whose curvature is everywhere the largest of another loss."""
+    """A stand-in for a loss: its slope is zero, and its curvature is everywhere the largest of the given loss."""
 
     loss: RowLoss
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return no slope, and the largest curvature."""
+        """Return slopes of zero, and the largest curvature at each response."""
         return np.zeros_like(eta), self.loss.steepest(y)
 
 
@@ -244,7 +244,7 @@ class DecimalScores:
     theta: tuple[Decimal, ...]
 
     def __call__(self, part: FloatArray) -> list[int]:
-        """Return their sum."""
+        """Return the sum of the scores of a part's rows."""
         sums = [0] * len(self.theta)
         with localcontext() as context:
             context.prec = DIGITS

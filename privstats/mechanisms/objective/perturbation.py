@@ -1,4 +1,4 @@
-"""Objective perturbation: the minimiser of a sum of convex losses, tilted by a random linear term."""
+"""Objective perturbation: the minimiser of a sum of convex losses plus a random linear term."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GUARD = 0.01  # share of the budget that the error of the computed minimiser costs
-LEAST_GUARD = 1e-5  # least scale of the guard's noise, in units of theta: it hides the error of the minimiser
-FARTHEST = 2.0**13  # length beyond which coefficients are moved back to it
-ROUNDING = 2.0**-49 * FARTHEST  # sixteen roundings of such coefficients: their own, the move's, the guard's
-MOST_EXPONENT = 6.0  # the exponent that sets the ridge is cut here: a larger ridge than needed is private too
+GUARD = 0.01  # share of the budget for the guard: noise that hides the numerical error of the minimiser
+LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of theta
+FARTHEST = 2.0**13  # largest length of the coefficient vector; a longer one is shortened to it
+ROUNDING = 2.0**-49 * FARTHEST  # allowance for rounding of coefficients, their shortening and the guard: 16 roundings
+MOST_EXPONENT = 6.0  # largest exponent in the formula of the ridge: a smaller one gives a larger ridge, private too
 
 
 @dataclass(frozen=True, eq=False)
 class TiltLaw:
-    """The law of b: at the release t the scores of the rows add up to ``-(ridge t + b)``.
+    """The law of the random linear term b: at the released t the rows' scores add up to ``-(ridge t + b)``.
 
     Parameters
     ----------
     noise : ScaledLaw
-        Of b.
+        Law of b.
     ridge : float
-        gamma.
+        Coefficient gamma of the penalty ``gamma |t|^2 / 2``.
     """
 
     noise: ScaledLaw
@@ -54,18 +54,18 @@ class TiltLaw:
 
 @dataclass(frozen=True)
 class ObjectivePerturbation(Mechanism):
-    """Release the minimiser of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, b of K-norm noise.
+    """Release the minimiser of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is K-norm noise.
 
     Privacy: eps, of which `GUARD` is spent on the guard below; e is the rest, divided by the number of rows that a unit
     may have, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m with Lipschitz
-    slopes, so b and t determine each other, Lipschitz both ways, and t has density
-    ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of the rest. *b* has density proportional to
-    ``exp(-c |b|_K / R)``, R the largest ``w |x|_K``. Let one row have slope s and curvature h at t, and let S be the
+    slopes, so b and t determine each other, Lipschitz both ways, and t has density ``f(b(t)) det(H(t) + gamma I)``,
+    where ``-b(t)`` is the gradient of all other terms and H the Hessian of the losses. *b* has density f proportional
+    to ``exp(-c |b|_K / R)``, R the largest ``w |x|_K``. Let one row have slope s and curvature h at t, and let S be the
     largest slope of any row, C the largest ``w |x|_2^2`` (times s(y), if curvature grows with the response by that
-    factor, which h leaves out: `WeightedLosses`). Where a row is replaced, b(t) moves by at most ``(s + S) R``; where
-    it appears or vanishes, by ``s R``. A row's curvature has rank one, so the ratio of the determinants is at
-    most ``1 + h C / gamma``, of the row in the numerator. So the log density moves by at most e for each row, and rows
-    that change together add up, if for every (s, h) that a row can have
+    factor, which h leaves out: `WeightedLosses`). If a row is replaced, b(t) changes by at most ``(s + S) R``; if it is
+    added or removed, by ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C /
+    gamma``, of the row in the numerator. So the log density changes by at most e for each row, and by the sum of these
+    for several rows, if for every (s, h) that a row can have
 
         replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
         add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S,
@@ -74,22 +74,22 @@ class ObjectivePerturbation(Mechanism):
     1; a larger gamma is private too. Rows that are missing, or of a lower weight, have smaller s and h. (Awan and
     Slavkovic 2021, Theorem 4.1 and Algorithm 2; Kifer, Smith and Thakurta 2012. The former print
     ``exp(e (q - 1)) - 1``, which makes gamma negative, use rank one without saying so, and bound slope and curvature
-    apart: a logistic row has s = max(p, 1 - p) where h = p (1 - p), so that the largest of both never meet.) The offset
-    o may hold the linear predictor of an earlier release: the ridge is then centred there, and t is the step from it.
+    separately: a logistic row has s = max(p, 1 - p) and h = p (1 - p), never both at their largest.) The offset o may
+    contain the linear predictor of an earlier release: the ridge is then centred there, and t is the step from it.
 
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the true one; spherical
-    noise of sensitivity 2 r at `GUARD` of the budget makes the release private in its own right (the shift is at most
-    2 r). Both are moved into the ball of length `FARTHEST`, which brings them no farther apart, so that r holds the
-    roundings of coefficients there, of the move and of the sum with the noise; at small eps the noise grows, as ``4
-    ROUNDING / (GUARD eps)``, so as to hide those, too. The certificate never fails (`minimise`). Neighbouring relation:
-    that of the question. Promises in mu are kept as pure ones.
+    noise of sensitivity 2 r, with the share `GUARD` of the budget, makes the release private in its own right. Both
+    minimisers are shortened to `FARTHEST`, which does not increase their distance; so r includes the rounding of such
+    coefficients, of the shortening and of the sum with the noise; at small eps the noise grows, as ``4 ROUNDING /
+    (GUARD eps)``, to hide these, too. The certificate never fails (`minimise`). Neighbouring relation: that of the
+    question. A guarantee in mu is met by a stricter one in eps.
 
     Parameters
     ----------
     split : float
-        q, the share of the budget that b has; the ridge has the rest.
+        Share q of the budget for the linear term b; the ridge has the rest.
     ridge : float
-        Least gamma: a penalty that is wanted anyway serves privacy, too.
+        Smallest gamma; a penalty that is used for other reasons serves privacy, too.
     """
 
     label: ClassVar[str] = "objpert"
@@ -116,9 +116,9 @@ class ObjectivePerturbation(Mechanism):
 
 
 def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
-    """Return c and gamma, which is rounded up.
+    """Return the rate c of the linear term's density, and the ridge's gamma, rounded up.
 
-    ``promise.for_group(rows)`` is what one row may spend, the guard's share left out.
+    One row may spend ``promise.for_group(rows)``, less the share of the guard.
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps
@@ -130,6 +130,6 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
 
 
 def guard_of(eps: float) -> tuple[float, float]:
-    """Return the scale of the guard's noise, and the distance from the minimiser, less rounding, that it hides."""
+    """Return the scale of the guard's noise, and the numerical error of the minimiser, less rounding, that it hides."""
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING

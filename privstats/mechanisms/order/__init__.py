@@ -1,1 +1,1 @@
-"""Mechanisms that choose one of the possible values of a column, or numbers between them."""
+"""Mechanisms that choose one of the possible values of a column, or numbers between possible values."""

@@ -1,10 +1,10 @@
 """The ends of an interval and the quantile between them, drawn exactly by the largest error of their ranks.
 
-J = 2 or 3 boundaries ``x_1 <= ... <= x_J`` have a density proportional to ``exp(-rate max_j |rank(x_j) - t_j|)``. As
-``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, it is a mixture: draw a radius r, then a uniform ordered point of a
-box whose side j holds the numbers with a rank in ``[t_j - r, t_j + r]``. The errors of the boundaries depend on
-each other by their order only; in `joint`, an error between those of two neighbours costs nothing. In a long gap, the
-order keeps boundaries apart.
+The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
+|rank(x_j) - t_j|)`` with target ranks t_j. As ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, it is a mixture: draw
+a radius r, then a uniform ordered point of a box whose side j has the numbers with ranks in ``[t_j - r, t_j + r]``. The
+errors of the boundaries depend on each other by their order only, which keeps boundaries in a long gap apart; in the
+module `joint`, an error between those of two neighbouring boundaries has no cost.
 
 Values are spread over the parts of a public grid's cells as in `joint`; the boundaries' parts are drawn exactly, as
 whole numbers.
@@ -22,15 +22,15 @@ from privstats.mechanisms.order.joint import Parts, Window
 from privstats.mechanisms.order.ranked import Ranked
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-RARE = 30.0  # the region beyond the window is proposed with probability of at most about exp(-RARE)
+RARE = 30.0  # ranks outside the window are proposed with probability at most about exp(-RARE)
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
-    """Draw ordered boundaries, shape (J,), J in (2, 3), whose ranks are near `targets`, multiples of `FINE`.
+    """Draw J = 2 or 3 ordered boundaries, shape (J,), whose ranks are near `targets`, which are multiples of `FINE`.
 
-    Only a window of ranks is sorted. The region beyond it is proposed with an upper bound of its mass, and accepted
-    with the ratio of its mass to the bound. If it is not accepted, boundaries are drawn from the law over all values,
-    which is the law of rejection repeated until acceptance. So the law is exact for every window.
+    Only values in a window of ranks are sorted. The region outside the window is proposed with an upper bound of its
+    mass, and accepted with the ratio of its mass to the bound. If it is not accepted, boundaries are drawn from the law
+    over all values, the law of rejection repeated until acceptance. So the draw is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -55,7 +55,7 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of increasing radius: sides from `a` to `b`, shape (J, m), ascending in each box, and radii r, shape (m,).
+    """Boxes around the targets: sides from `a` to `b`, shape (J, m), and increasing radii r (in ranks), shape (m,).
 
     Sides end at whole numbers of parts, so that all differences are exact before they become floats.
     """
@@ -80,7 +80,7 @@ class RankBoxes:
             return np.asarray(np.log(self.volume()) - rate * self.r + share)
 
     def volume(self) -> FloatArray:
-        """Return the volumes of the sets of ordered points of each box.
+        """Return, for each box, the volume of the set of its points with ascending coordinates.
 
         Given boundary 2, the ranges of the others have lengths f and g, both piecewise linear: their product is
         integrated by its values at both ends of each piece, a sum of non-negative numbers.
@@ -95,7 +95,7 @@ class RankBoxes:
         return np.asarray((length * ends).sum(axis=0) / 6)
 
     def draw(self, box: int, rng: Rng) -> IntArray:
-        """Return the parts of a uniform point among the ordered ones of a box, ascending.
+        """Return a uniform point among the ordered points of a box, as the numbers of its parts, ascending.
 
         Independent parts of the sides are accepted if they ascend; if k boundaries share a part, once in k! times, the
         probability that k uniform numbers in one part are in order. At least 1 in J! is accepted on average: numbers

@@ -35,10 +35,10 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-HEAPED = 0.03  # extra width of the cells of zero and both bounds, over the range: values that many rows may share
-RARE = 30.0  # boundaries beyond their windows are proposed with probability of at most about exp(-RARE)
-NEGLIGIBLE = 45.0  # exp(-45) < 2^-64: smaller terms change no bit of a sum
-PART_BITS = 62  # log2 of the upper limit for the number of all parts of all cells
+HEAPED = 0.03  # extra width, over the range, of the cells of zero and of both bounds, which many rows may share
+RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
+NEGLIGIBLE = 45.0  # terms of a sum below exp(-45) < 2^-64 of it change no bit of the sum
+PART_BITS = 62  # log2 of the largest number of parts, over all cells
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Parts:
 
     @cached_property
     def more(self) -> int:
-        """Extra width of the cells of `heaps`, in ordinary cells."""
+        """Extra width of the cells of zero and of the ends of the grid, in ordinary cells."""
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
     @cached_property
@@ -78,11 +78,11 @@ class Parts:
 
     @property
     def end(self) -> int:
-        """The number of all parts."""
+        """The number of parts of all cells together."""
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """Return uniformly drawn parts of the cells of grid points, which are given in steps."""
+        """Return, for each grid point (given in steps), the number of a uniformly drawn part of its cell."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
@@ -96,13 +96,13 @@ class Parts:
         return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
-        """Return the numbers of the grid points whose cells contain these parts."""
+        """Return the values of the grid points whose cells contain these parts."""
         return self.grid.points(self.units(parts))
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Target ranks, ascending, shape (J,), the rates of the cells' errors, shape (J + 1,), and the windows' width."""
+    """Target ranks, ascending, shape (J,), rates of the cells' errors, shape (J + 1,), and width of rank windows."""
 
     ranks: FloatArray
     rates: FloatArray
@@ -113,7 +113,7 @@ class Targets:
         return len(self.ranks)
 
     def spans(self, n: int) -> list[tuple[int, int]]:
-        """Return the windows as (start, stop): ranks start + 1 to stop; overlapping windows are merged."""
+        """Return the rank windows as (start, stop), for the ranks start + 1 to stop; overlapping windows are merged."""
         spans: list[tuple[int, int]] = []
         for target in self.ranks:
             start, stop = int(max(0.0, target - self.width)), int(min(float(n), np.ceil(target + self.width)))
@@ -127,11 +127,11 @@ class Targets:
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
-        """Return ``sum_j rates_j |e_j+1 - e_j|`` of errors, shape (J,)."""
+        """Return minus the log density, ``sum_j rates_j |e_j+1 - e_j|``, of errors e of shape (J,)."""
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return the difference of the envelope's log and the log density for boundaries at these ranks, shape (J,)."""
+        """Return by how much the log envelope exceeds the log density, for boundaries at these ranks, shape (J,)."""
         errors = ranks - self.ranks
         return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
 
@@ -139,7 +139,7 @@ class Targets:
 def draw_joint(
     values: Ranked, targets: FloatArray, rates: FloatArray, rng: Rng, width: float | None = None
 ) -> FloatArray:
-    """Draw boundaries whose cells have nearly the target numbers of values.
+    """Draw boundaries that cut the values into cells with nearly the target numbers of values.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def draw_joint(
     rng : Rng
         Source of randomness.
     width : float, optional
-        Ranks on each side of a target in its window; by default large enough for draws beyond it to be improbable.
+        Ranks on each side of a target in its window; by default large enough for draws outside it to be improbable.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # an error of width costs 2 width rates; ranks next to the targets cost `nearest`, with a volume of one part^J
+        # the log density is lower by 2 width rate for an error of `width`, by `nearest` at ranks next to the targets
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -179,7 +179,7 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Draw boundaries among sorted values from the envelope; return their parts, and their gaps, which have `ranks`."""
+    """Draw boundaries among sorted values from the envelope; return their parts, and the indices of their gaps."""
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
     lengths = sizes.astype(float)
@@ -190,13 +190,13 @@ def draw_between(
 
 @dataclass(eq=False)
 class Window:
-    """Values in some spans of ranks, spread over the parts of their cells and sorted.
+    """The values with ranks in given spans, each moved to a random part of its grid cell, and sorted.
 
-    Whole cells are spread, even if only some of their values are in a span: `inside` has the values in the `stretches`
-    of grid points that the spans touch. All other values are read on first access. `values` has the values in the
-    spans, of ranks start + 1, ..., stop of each; `labels` has the ranks of the gaps between them, shape
-    (len(values) + 1,). The labels are exact except for `holes`, gaps that contain other values: there the label is the
-    rank at one of their ends.
+    `values` are the values with ranks start + 1, ..., stop of each span, and `labels`, shape (len(values) + 1,), the
+    ranks of the gaps between them. A label is exact, except in `holes`, the gaps that contain other values: there it is
+    the rank at one of the gap's ends. `inside` are all values in the cells of the spans, whose grid points lie in the
+    intervals `stretches`: a cell is read as a whole, even if only some of its values are in a span. All other values
+    are read on first access.
     """
 
     values: IntArray
@@ -211,13 +211,13 @@ class Window:
 
     @classmethod
     def of(cls, values: Ranked, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
-        """Return the windows of some values; spans ascend and do not touch."""
+        """Return the window for some spans of ranks, which ascend and do not touch."""
         (first, _), filled = spans[0], [span for span in spans if span[0] < span[1]]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
         holes[0] |= first > 0
         near, less = values.near(filled)
-        # positions of the spans among the nearby values
+        # positions of the spans among the values read
         places = [(start - below, stop - below) for (start, stop), below in zip(filled, less, strict=True)]
         sorted_at = np.partition(near, [k for start, stop in places for k in (start, stop - 1)]) if filled else near
         stretches = [(sorted_at[start], sorted_at[stop - 1]) for start, stop in places]
@@ -230,7 +230,7 @@ class Window:
         return cls(np.concatenate(kept), labels, holes, inside, stretches, values, parts, rng)
 
     def all(self) -> IntArray:
-        """Return all values, spread and sorted; the values outside the spans are read on the first call."""
+        """Return all values, moved to random parts and sorted; those outside the spans are read on the first call."""
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
             outside = self.of_all.take([(last + 1, first - 1) for (_, last), (first, _) in ends])
@@ -238,7 +238,7 @@ class Window:
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
-        """Return the ranks of boundaries in these parts: the number of values up to the beginning of the part."""
+        """Return the ranks of boundaries in the parts x: the numbers of values up to the beginning of each part."""
         return np.searchsorted(self.all(), x, side="right").astype(float)
 
 
@@ -246,7 +246,7 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
-    """Return ``arrive`` and ``leave``, two lists of arrays of shape (K,): logarithms of sums over placements.
+    """Return ``arrive`` and ``leave``, lists of arrays of shape (K,): log sums over placements of boundaries in gaps.
 
     ``arrive[j][i]``: boundaries 1 .. j are in gaps before i, and boundary j + 1 is in gap i, whose volume is not yet
     included. ``leave[j][i]``: boundaries 1 .. j are placed, the last of them in gap i, the next one after it.
@@ -278,7 +278,7 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
 def backward_pass(
     forward: Forward, errors: FloatArray, lengths: FloatArray, rates: FloatArray, rng: Rng
 ) -> NDArray[np.intp]:
-    """Draw the gap indices of all boundaries, shape (J,), ascending."""
+    """Draw the gap of each boundary, last to first, from the sums of `forward_pass`; shape (J,), ascending indices."""
     arrive, leave = forward
     gaps, j = np.zeros(len(errors), dtype=np.intp), len(errors)
     log_weight = leave[j] - rates[j] * np.abs(errors[j - 1])
@@ -297,7 +297,7 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield, for m = 1, ..., j, the cost of m - 1 empty cells between boundaries j - m + 1, ..., j in one gap.
+    """Yield, for m = 1, ..., j, the log density lost by m - 1 empty cells, if boundaries j - m + 1, ..., j share a gap.
 
     Parameters
     ----------
@@ -313,14 +313,14 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
 
 
 def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArray) -> FloatArray:
-    """Return the log weight of m boundaries in one gap: its volume, ``length^m / m!``, and the cells between them."""
+    """Return the log weight of m boundaries in one gap: volume ``length^m / m!`` less the cost of the empty cells."""
     return m * log_length + (arrive - (math.lgamma(m + 1) + empty))
 
 
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for every k, shape (K,); both ascend.
 
-    Terms with ``before_i <= after_k`` are a prefix, the others a range up to k. No term is computed as a difference.
+    Terms with ``before_i <= after_k`` are a prefix, the others a range up to k. No sum is computed as a difference.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)

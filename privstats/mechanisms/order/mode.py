@@ -18,7 +18,7 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class ModeMechanism(Mechanism):
-    """Choose the index of a large total; subclasses differ in the law of the choice.
+    """Choose the index of a large total among candidates; subclasses differ in the law of the choice.
 
     Their input is the difference of each total from the largest one, in units of the l1 sensitivity over eps. For
     counts the sensitivity is 1 if rows are added or removed, and 2 if a row is replaced, where one count increases and
@@ -52,13 +52,13 @@ class PermuteAndFlip(ModeMechanism):
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
         noisy = exponential(rng, deficits.shape) - deficits
-        first = np.flatnonzero(noisy == noisy.max())  # ties occur by rounding only
+        first = np.flatnonzero(noisy == noisy.max())  # equal numbers occur by rounding only
         return int(first[int(rng.integers(0, len(first), None))])
 
 
 @dataclass(frozen=True)
 class ModeExponential(ModeMechanism):
-    """Choose with probability proportional to ``exp(-deficit)``.
+    """Choose a candidate with probability proportional to ``exp(-deficit)``: the exponential mechanism.
 
     Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours change each ratio by
     a factor of at most e^eps. For counts of added or removed rows this is ``exp(eps count)``, without the 1/2 of the
@@ -74,7 +74,7 @@ class ModeExponential(ModeMechanism):
 
 @dataclass(frozen=True)
 class DuffMode(ModeMechanism):
-    """Choose with probability proportional to ``exp(-deficit / 2)``, for comparison only.
+    """Choose a candidate with probability proportional to ``exp(-deficit / 2)``, for comparison only.
 
     Privacy: eps, although eps / 2 holds. For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
     (2020), Section 4.1, whose factor 1/2 is not needed (`ModeExponential`). Neighbouring relation: that of the

@@ -22,14 +22,14 @@ from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, int
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GRID_BITS = 30  # step of a grid that is not declared: 2^-30 of the range,
-COUNTED_BITS = 50  # or 2^-50 of the largest number if that is larger
+GRID_BITS = 30  # an undeclared grid has a step of 2^-30 of the range,
+COUNTED_BITS = 50  # or of 2^-50 of the largest absolute value, if that is larger
 
 
 class Range(Protocol):
-    """Values on a line: the ends, the public grid of values and releases, and an approximate number of values.
+    """Interface of a public range: its ends, the step of the grid, and the approximate number of values.
 
-    With a grid of 0, `grid_of` chooses one; `about` is empty if no number is known.
+    If the step `grid` is 0, `grid_of` chooses one; `about` is empty if no number of values is known.
     """
 
     @property
@@ -106,13 +106,13 @@ class Rank(Mechanism):
             raise OptionError("the confidence of intervals must lie between 0 and 1, such as 0.95")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> RankErrors | RankLaw:
-        """Return the law of the errors of ranks, which does not depend on the rows."""
+        """Return the law of the drawn numbers' rank errors, which does not depend on the rows."""
         eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
         if self.confidence is not None:
             grid = grid_of(within)
             points = grid.last - grid.first + 1
             return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
-        if len(self.levels) == 1:  # two cells: an error of the rank counts in both
+        if len(self.levels) == 1:  # an error of the rank changes the counts of two cells
             return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
         return RankErrors(
             cell_rate(eps, relation.rows, moved_by_several(self.levels, relation)), len(self.levels), False
@@ -123,7 +123,7 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
-        """Return what draws the numbers, each time anew; with ends, NaN for what is left out."""
+        """Return a function that draws the numbers, independently at each call; NaN for interval ends left out."""
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
             return partial(self._draw_hopeful, law, values, promise, within, relation)
@@ -134,7 +134,7 @@ class Rank(Mechanism):
     def _draw_hopeful(
         self, law: Ends, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng
     ) -> FloatArray:
-        """Draw the quantiles whose intervals can have the confidence, with their ends, and the others separately."""
+        """Draw quantiles with the ends of their intervals if these can have the confidence, otherwise without."""
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)
         drawn = np.full((len(self.levels), 2 if law.alone else 3), np.nan)
@@ -146,7 +146,7 @@ class Rank(Mechanism):
             known = np.where(kept, drawn[:, 1], np.nan)
             below, above = np.fmax.accumulate(known), np.fmin.accumulate(known[::-1])[::-1]
             drawn[~kept, 1] = others.drawing(values, part, within, relation)(rng)
-            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # they do not cross
+            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # quantiles do not cross
         return drawn.ravel()
 
 
@@ -158,7 +158,7 @@ def grid_of(within: Range) -> RankGrid:
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
-    """Return S of a single level: the largest change of the error of a number's rank by one row."""
+    """Return S of a single level: the largest change of a number's rank error by one row."""
     return 1.0 if relation.exchange else max(level, 1 - level)
 
 
@@ -169,7 +169,7 @@ def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
 
 
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
-    """Draw the boundaries, ascending: for each level its lower end, the quantile unless `alone`, its upper end."""
+    """Draw quantiles with their intervals, ascending: for each level lower end, quantile unless `alone`, upper end."""
     n = values.n
     if ends.box:
         targets = box_targets(n, ends.levels[0], ends.confidence, float(ends.margins[0, 0]), ends.alone)

@@ -19,7 +19,7 @@ from privstats.numerics.rank_law import Ends
 
 @dataclass(frozen=True)
 class RankErrors:
-    """The joint law of the errors of J ranks.
+    """The joint law of the rank errors of J numbers that are drawn together.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class RankErrors:
     largest: bool
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws, shape (size, J).
+        """Return `size` independent draws of the J errors, shape (size, J).
 
         A bridge has J + 1 increments, k of them positive: these have the sum s, and the others -s. Then s has a gamma
         law with shape J, the parts of each sum are uniform, and k has weight ``C(J + 1, k) / ((k - 1)! (J - k)!)``.
@@ -57,14 +57,14 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Return the variance of one increment of a bridge of rate 1, by the mixture over k as in `sample`."""
+        """Return the variance of one increment of a Laplace bridge of rate 1, a mixture over k as in `sample`."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
-        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # squared increments, over s^2
+        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # squares of increments, over s^2
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw``."""
+        """Return the covariance of ``onto @ draw`` for a draw of the errors."""
         if self.largest:
             return np.asarray((self.J + 1) * (self.J + 2) / (3 * self.rate**2) * (onto @ onto.T))
         j = np.arange(1, self.J + 1)
@@ -79,15 +79,15 @@ class RankErrors:
 
 @dataclass(frozen=True)
 class RankLaw(Ends):
-    """The law of quantiles drawn with the ends of their intervals: `Ends`, with the moments of the ranks' errors."""
+    """The law of quantiles drawn with the ends of their intervals: `Ends`, with moments of the rank errors."""
 
     @property
     def errors(self) -> RankErrors:
-        """The errors of all numbers of the draw, in its order."""
+        """The joint law of the rank errors of all drawn numbers, in their order in the draw."""
         return RankErrors(self.rate, (2 if self.alone else 3) * len(self.levels), self.box)
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` draws of the errors of ranks, shape (size, numbers drawn)."""
+        """Return `size` independent draws of the rank errors, shape (size, numbers in a draw)."""
         return self.errors.sample(rng, size)
 
     def variance(self) -> FloatArray:
@@ -95,5 +95,5 @@ class RankLaw(Ends):
         return self.errors.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ errors``."""
+        """Return the covariance of ``onto @ errors`` for a draw of the rank errors."""
         return self.errors.covariance(onto)

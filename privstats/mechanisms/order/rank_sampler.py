@@ -23,7 +23,7 @@ from privstats.mechanisms.additive.tails import choose, exponential, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.numerics.law import FloatArray, Rng
 
-RARE = 30.0  # points beyond the window are proposed with probability of at most about exp(-RARE)
+RARE = 30.0  # points outside the window are proposed with probability at most about exp(-RARE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Runs:
             return np.asarray(self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall)))
 
     def draw(self, run: np.ndarray, rng: Rng) -> FloatArray:
-        """Return one point of each of the given runs.
+        """Return one random grid point of each of the given runs.
 
         A run is divided into blocks along which the density decreases by a factor of at most e, or into single points.
         A draw in proportion to ``exp(-fall step)`` is: a block from the geometric law modulo the number of blocks (the
@@ -67,7 +67,7 @@ class Runs:
         with np.errstate(divide="ignore"):
             length = np.clip(np.floor(1 / fall), 1.0, self.count[run]).astype(np.int64)
         blocks = -(-count // length)
-        drop = np.maximum(fall * length, 0.5)  # fall of the log density along a block
+        drop = np.maximum(fall * length, 0.5)  # decrease of the log density along a block
         step, open_ = np.empty(len(run), dtype=np.int64), np.arange(len(run))
         while len(open_):
             inside = rng.integers(0, length[open_], None)
@@ -79,11 +79,11 @@ class Runs:
 
 
 def draw_rank(values: Ranked, level: float, rate: float, width: float | None = None) -> Callable[..., FloatArray]:
-    """Return what draws grid points whose rank among the values is near that of a quantile: independent ones.
+    """Return a function that draws independent grid points with a rank near the target T = level (n + 1).
 
     Only a window of knots around T is sorted. The points on each side of it are proposed with an upper bound of their
     mass: their number times the density at the window's edge. If such a point is proposed, all values are sorted and
-    the point is accepted with the ratio of its density to the bound: the law is exact for every window.
+    the point is accepted with the ratio of its density to the bound: the draw is exact for every window.
 
     Parameters
     ----------
@@ -92,14 +92,14 @@ def draw_rank(values: Ranked, level: float, rate: float, width: float | None = N
     level : float
         Probability of the quantile, in (0, 1).
     rate : float
-        What the log density loses per rank, positive.
+        Decrease of the log density per rank, positive.
     width : float, optional
         Knots on each side of T in the window; by default large enough for draws beyond it to be improbable.
 
     Returns
     -------
     callable
-        Of a source of randomness and a number of draws, by default one: points of the grid, shape (size,).
+        Function of a source of randomness and a number of draws, by default one; returns grid points, shape (size,).
     """
     grid, n, target = values.grid, values.n, level * (values.n + 1)
     if width is None:
@@ -143,7 +143,7 @@ def log_density(
 
 
 def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
-    """Return knots start, ..., stop, ascending, in steps of the grid."""
+    """Return the knots (sorted values and ends of the grid) number start, ..., stop, in steps of the grid."""
     n, grid = values.n, values.grid
     first, last = max(start - 1, 0), min(stop, n)
     inside, less = values.near([(first, last)] if first < last else [])

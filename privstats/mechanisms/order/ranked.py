@@ -1,9 +1,9 @@
 """Values on a public grid, found by their ranks: counted in cells of the grid, and read near a few ranks only.
 
-A column is never loaded as a whole. One scan counts the values in cells of neighbouring grid points, which shows the
-cells of the values of the target ranks. If such a cell contains too many other values, another scan counts in parts of
-it. The last scan reads the values in these cells, in the order of their rows. Cells and scans affect time and memory
-only: the values that a mechanism gets do not depend on them.
+A column is never loaded as a whole. One scan of the rows counts the values in cells, runs of neighbouring grid points,
+and so shows which cells contain the values of the target ranks. If such a cell contains too many other values, another
+scan counts the values in parts of it. The last scan reads the values in these cells, in the order of their rows. Cells
+and scans affect time and memory only: the values that a mechanism gets do not depend on them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from privstats.numerics.law import FloatArray, IntArray
 CUT_BITS = 13  # log2 of the largest number of parts into which a cell is divided
 ROOM = 1 << 18  # largest number of other values that may be read together with the requested ones
 
-Spans = Sequence[tuple[int, int]]  # spans of ranks, from start + 1 to stop
-Stretches = Sequence[tuple[float, float]]  # first and last point of stretches of the grid, in steps
+Spans = Sequence[tuple[int, int]]  # spans (start, stop) of the ranks start + 1, ..., stop
+Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and last point, in steps
 
 
 @dataclass(frozen=True)
@@ -36,26 +36,26 @@ class RankGrid:
 
     @cached_property
     def first(self) -> float:
-        """The first point, in steps."""
+        """The first point of the grid, as a multiple of the step."""
         first, last = multiples(self.low, self.high, self.step)
         return float(first if first <= last else round(self.low / self.step))
 
     @cached_property
     def last(self) -> float:
-        """The last point, in steps."""
+        """The last point of the grid, as a multiple of the step."""
         return float(max(multiples(self.low, self.high, self.step)[1], self.first))
 
     def units(self, values: FloatArray) -> FloatArray:
-        """Return the nearest points, in steps."""
+        """Return the grid points nearest to the values, as multiples of the step."""
         return np.asarray(np.clip(np.rint(values / self.step), self.first, self.last))
 
     def points(self, units: FloatArray) -> FloatArray:
-        """Return points given in steps as numbers in [low, high]."""
+        """Return grid points, given as multiples of the step, as numbers in [low, high]."""
         return np.clip(units * self.step, self.low, self.high)
 
 
 class Ranked:
-    """Values of one coordinate, rounded to a grid.
+    """Values of one column, rounded to a public grid and found by their ranks.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Ranked:
         self.n = int(self._counts.sum())
 
     def _cut(self, cells: IntArray) -> None:
-        """Divide ascending cells into parts, each as wide as a power of two, and count the values: one scan."""
+        """Divide the cells with these ascending indices into parts, wide as powers of two; count values in one scan."""
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)
@@ -83,19 +83,19 @@ class Ranked:
             self._counts = np.concatenate([self._counts[:k], counts, self._counts[k + 1 :]])
 
     def near(self, spans: Spans) -> tuple[FloatArray, list[int]]:
-        """Return the values in some spans of ranks, and a few others.
+        """Return the values with ranks in the given spans, and a few other values.
 
         Parameters
         ----------
         spans : sequence of (start, stop)
-            The ranks start + 1, ..., stop of each; spans are not empty, ascend and do not touch.
+            A span has the ranks start + 1, ..., stop; spans are not empty, ascend and do not touch.
 
         Returns
         -------
         values : ndarray
             In steps of the grid, in the order of their rows: all values in the cells of these ranks.
         less : list of int
-            For each span, the number of smaller values left out: the value of rank k has rank k - less here.
+            For each span, the number of smaller values left out: the value of rank k has rank k - less in `values`.
         """
         while True:
             below = np.append(0, np.cumsum(self._counts))
@@ -112,12 +112,12 @@ class Ranked:
             self._cut(wide)
 
     def take(self, stretches: Stretches) -> FloatArray:
-        """Return the values in some stretches of the grid, in steps, in the order of their rows."""
+        """Return the values in the given intervals of the grid, in steps, in the order of their rows."""
         return np.concatenate([np.zeros(0), *self.values.scan(partial(points_near, self.grid, stretches))])
 
 
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
-    """Return the grid points nearest to the values that lie in stretches of the grid, in steps, in the same order.
+    """Return the grid points nearest to the values in the given intervals of the grid, in steps, in the same order.
 
     Values more than two steps away are left out before rounding.
     """
@@ -129,7 +129,7 @@ def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> Float
 
 
 def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], part: FloatArray) -> list[IntArray]:
-    """Return the number of values in each cell, for stretches as (first, last, cell width, number of cells)."""
+    """Return the numbers of values in cells, for intervals of the grid (first, last, cell width, number of cells)."""
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:
         inside = (those(units, [(low, last)]) - low) / width  # exact, as widths are powers of two
@@ -138,7 +138,7 @@ def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], 
 
 
 def those(values: FloatArray, stretches: Stretches) -> FloatArray:
-    """Return the values that lie in one of the stretches."""
+    """Return the values that lie in at least one of the given intervals."""
     inside = np.zeros(len(values), dtype=bool)
     for first, last in stretches:
         inside |= (values >= first) & (values <= last)

@@ -1,4 +1,4 @@
-"""A quantile of a given order in each cell between two quantiles that were released before."""
+"""A quantile of the values in each interval between two quantiles that were released before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class RankInStretches(Mechanism):
-    """Choose one number between the ends of each cell, by `Rank`.
+    """Release a quantile of the values in each cell, an interval between earlier releases, by `Rank`.
 
     Privacy: parallel composition (`InEachCell`): a row lies in one cell; the ends and the number of cells are functions
     of earlier releases. A cell with equal ends has only one possible answer (Kaplan, Schnapp and Stemmer 2022).

@@ -12,15 +12,15 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Lower bounds on the potential far away, by convexity, from scores (or losses) at a few points q.
+    """Lower bounds, by convexity, on the score's size (or the loss) far from a few points q where it is known.
 
     The loss lies above its tangents. The score G is monotone, ``(G(theta) - G(q))'(theta - q) >= 0``, hence
-    ``|G(theta)| >= G(q)'(theta - q) / |theta - q|`` with the dual norm below.
+    ``|G(theta)| >= G(q)'(theta - q) / |theta - q|``, with the dual norm in the denominator.
 
     Parameters
     ----------
     points, pulls : ndarray, shape (k, d)
-        Coordinates phi of q, and the derivative of the loss by phi at q.
+        Coordinates phi of each point q, and the derivative of the loss by phi there.
     losses : ndarray, shape (k,)
     """
 
@@ -31,7 +31,7 @@ class Cuts:
     losses: FloatArray
 
     def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the potential in boxes of equal halves, shape (m,)."""
+        """Return lower bounds on the score's size (or the loss) in m boxes of half-widths `halves`, shape (m,)."""
         rise = middles @ self.pulls.T - (self.points * self.pulls).sum(axis=1) - np.abs(self.pulls) @ halves
         if self.target.norm == "loss":
             return np.asarray((rise + self.losses).max(axis=1))

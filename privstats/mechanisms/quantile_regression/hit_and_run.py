@@ -1,17 +1,17 @@
 """Draws of a quantile regression with many coefficients, where boxes are too slow: the last state of a Markov chain.
 
-Each step draws theta on a line through it from the conditional law on that line. Along a line the score is a step
-function and the log density of a loss is piecewise linear, so the law is known piece by piece and drawn without a scale
-to be tuned. Rows far away seldom matter: the pieces are computed in a window only. Beyond its ends the density has an
-upper bound, because the derivative of the loss increases along the line, and with it the loss and a bound on the
-score's size. If the bound is at most `SELDOM` of the mass inside, a point is drawn from pieces and bounds together; a
-point beyond is accepted by the density of all rows, or the draw repeated. Otherwise the window is enlarged, and with it
-the set of rows used. So each step has the law of its line, for every window.
+Each step draws theta on a line through the current theta, from the conditional law on that line. Along a line the score
+is a step function and the log density of a loss is piecewise linear, so the law is known piece by piece and drawn
+without a scale to be tuned. Rows with large residuals seldom matter: the pieces are computed only in an interval of the
+line, the *window*. Beyond its ends the density has an upper bound, since the derivative of the loss increases along the
+line. If the bound is at most `SELDOM` of the mass inside, a point is drawn from pieces and bounds together; one outside
+the window is accepted by the density of all rows, or the draw repeated. Otherwise the window is enlarged, and more rows
+are used. So each step has the conditional law of its line, for every window.
 
 The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance of its law from
 the target depends on the rows. Nothing is proved about it. Measured (`benchmarks/chain_sweeps.py`, seed 1, three
 coefficients, 60 rows, 120 chains against exact draws): at rates up to 2 no difference is detectable after 200 sweeps,
-with ties, equal predictors, or a single informative row; at order 0.99 and the largest rate, 8, two predictors with
+with ties, equal predictors, or a single informative row; at tau = 0.99 and the largest rate, 8, two predictors with
 correlation .999 have a Kolmogorov distance of .21, where sampling error alone is up to .16.
 
 The start and the directions of lines are functions of the rows fixed before the chain begins; the stationary law does
@@ -30,15 +30,15 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame
 from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
-SELDOM = 2.0**-8  # largest mass beyond one end of a window, over the mass inside
-WIDER_WINDOW = 1.5  # factor by which windows and boxes are enlarged otherwise
+SELDOM = 2.0**-8  # largest bound on the mass beyond one end of a window, relative to the mass inside
+WIDER_WINDOW = 1.5  # factor by which a window or box is enlarged if the bound on the mass beyond it is larger
 
 
 def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
     """Draw theta from approximately the density of `target`: the last state of a chain that starts at its minimiser.
 
-    Sweeps alternate between steps along the d columns of the frame's basis (Gibbs) and along d random directions of
-    that frame (hit-and-run), which moves along ridges where Gibbs steps are short.
+    Sweeps alternate between steps along the d columns of the basis of a `RowFrame` (Gibbs) and steps along d random
+    directions (hit-and-run), which also move along ridges of the density, where Gibbs steps are short.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
 
 @dataclass(frozen=True)
 class Outside:
-    """A bound beyond an end of a window: at distance s, up to `length`, density at most ``exp(-height - slope s)``.
+    """A bound on the density beyond an end of a window: ``exp(-height - slope s)`` at distance s, up to `length`.
 
-    With a negative slope there is no bound.
+    If the slope is negative, there is no bound.
     """
 
     height: float
@@ -78,13 +78,13 @@ class Outside:
         return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
 
     def place(self, rng: Rng) -> float:
-        """Return a distance drawn in proportion to the bound."""
+        """Return a distance from the window's end, drawn in proportion to the bound."""
         return self.length * _fallen(float(rng.uniform(0.0, 1.0, None)), self.slope * self.length)
 
 
 @dataclass(frozen=True, eq=False)
 class LineWindow:
-    """The part of a line for which pieces are computed: their edges, and the log mass of each.
+    """An interval of a line (window) in which the density is known piece by piece, with the log mass of each piece.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class LineWindow:
     logs : ndarray, shape (k,)
         Log mass of the pieces.
     tails : tuple of two Outside
-        Bounds to the left and to the right, within the parameter set.
+        Bounds on the density to the left and to the right of the window, inside the parameter set.
     """
 
     edges: FloatArray
@@ -107,7 +107,7 @@ class LineWindow:
 
 
 class CheckLines:
-    """A chain for one target; `theta` is its current state."""
+    """A Markov chain on theta for one target density; `theta` is its current state."""
 
     def __init__(self, target: Target) -> None:
         self.target, self.frame = target, RowFrame.of(target)
@@ -125,7 +125,7 @@ class CheckLines:
         return np.asarray(theta * min(1.0, self.target.radius / max(float(np.abs(theta).sum()), self.target.radius)))
 
     def look(self, halves: FloatArray) -> None:
-        """Use the rows that are undecided within `halves` of the centre."""
+        """Use the rows whose residual can change sign within `halves` of the centre, and the sums over all others."""
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
         rows = self.pool.rows
@@ -134,7 +134,7 @@ class CheckLines:
         self.refresh()
 
     def refresh(self) -> None:
-        """Compute residuals and score from the current state, without the accumulated rounding of steps."""
+        """Compute residuals and score anew from the current state, to remove the accumulated rounding of steps."""
         self.u = self.frame.u[self.pool.rows] - self.phi @ self.slopes
         self.pull = self.pool.pull + self.x @ (self.u <= 0)
 
@@ -146,7 +146,7 @@ class CheckLines:
             self.step(rng, way)
 
     def step(self, rng: Rng, way: FloatArray) -> None:
-        """Draw a new point on the line through phi along `way`."""
+        """Draw the next state on the line through phi, the current state, in the direction `way`."""
         v = self.frame.basis @ way
         whole = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
         middle, first = self.first_reach(way, v, whole[1] - whole[0])
@@ -182,7 +182,7 @@ class CheckLines:
                 return
 
     def potential(self, v: FloatArray, t: float, start: float) -> float:
-        """Return the rate times the size of the score at t on the line along v, or its loss less that at `start`."""
+        """Return rate times score's size at t on the line along v, or rate times loss at t less loss at `start`."""
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
             there, here = (loss(target.x, target.y, target.tau, theta + s * v) for s in (t, start))
@@ -191,7 +191,7 @@ class CheckLines:
         return target.rate * float(size_of(target.norm, pull, target.tilt))
 
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
-        """Return the centre and half-length of the first window, from a quadratic loss with the curvature of the frame.
+        """Return centre and half-length of the first window, as for a quadratic loss with the curvature of the frame.
 
         At its ends the score must be so large that all points beyond have little mass relative to the current state.
         """
@@ -207,7 +207,7 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the pieces of the line between `ends`, and bounds on the mass of `whole` beyond them."""
+        """Return the density's pieces on the line between `ends`, and bounds on its mass beyond, inside `whole`."""
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self.u / slopes
@@ -217,7 +217,7 @@ class CheckLines:
         picked = picked[order]
         rising = slopes[picked] > 0
         pulls = np.empty((len(v), len(picked) + 1))
-        change = pulls[:, 1:]  # change of the score where theta passes a row
+        change = pulls[:, 1:]  # jump of the score at each point where the residual of a row is zero
         np.multiply(np.take(self.x, picked, axis=1), np.where(rising, 1.0, -1.0), out=change)
         behind = (self.u[picked] <= 0) == rising
         pulls[:, 0] = self.pull - change @ behind
@@ -243,7 +243,7 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a point on the line, drawn from pieces and bounds, and its piece; None beyond the window."""
+        """Return a point drawn from the pieces and the bounds beyond, and its piece, None outside the window."""
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
         place = float(rng.uniform(0.0, before + mass[-1] + math.exp(window.tails[1].log_mass - inside), None))
@@ -290,13 +290,13 @@ def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tupl
 
 
 def _fallen(part: float, fall: float) -> float:
-    """Return the `part` quantile, or its mirror image of equal law, of a density on [0, 1] with log slope -fall."""
+    """Return the `part` quantile (if fall < 0, the 1 - `part` quantile) of the density ``exp(-fall x)`` on [0, 1]."""
     size = abs(fall)
     part = -math.log1p(part * math.expm1(-size)) / size if size > 1e-9 else part
     return 1 - part if fall < 0 else part
 
 
 def _share(fall: FloatArray) -> FloatArray:
-    """Return ``(1 - exp(-fall)) / fall``."""
+    """Return ``(1 - exp(-fall)) / fall``, the mean of ``exp(-fall x)`` over [0, 1]."""
     safe = np.maximum(fall, 1e-12)
     return np.asarray(-np.expm1(-safe) / safe)

@@ -17,8 +17,8 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-AMPLE = 2.0**3  # limit of the rate for scores: larger rates have no benefit, as a row's entries are at most 1
-STEEP_LOSS = 2.0**10  # limit of the rate for losses
+AMPLE = 2.0**3  # largest rate of a density in the score: larger ones have no benefit, as entries are at most 1
+STEEP_LOSS = 2.0**10  # largest rate of a density in the loss
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class KNGQuantile(Mechanism):
     norm : {"hull", "linf", "l1", "l2"}
         Norm of the score.
     jitter : float
-        Half-width of the noise that separates equal y, in half-ranges of y; 0 for no noise.
+        Half-width of the uniform noise that separates equal y, in half-ranges of y; 0 for no noise.
     """
 
     gathers = 100
@@ -91,7 +91,7 @@ class ExponentialQuantile(Mechanism):
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): up to a constant, which cancels with the normaliser,
     neighbours change L by at most D (`CheckLosses`). In Reimherr and Awan (2019) D is at least twice as large. The
-    error is of the order of the sampling error for any number of rows: included for comparison. Drawn as by
+    error is of the order of the sampling error for any number of rows: included for comparison. Theta is drawn as in
     `KNGQuantile`.
     """
 
@@ -109,8 +109,8 @@ class ExponentialQuantile(Mechanism):
 class TiltedLaw(ScaledLaw):
     """Density proportional to ``exp(-|v|)`` in the norm ``max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``.
 
-    It is a Gamma(dim + 1) multiple of a uniform point of its ball, where ``|v_0| = s`` has density proportional to
-    ``(1 + t - t s)^(dim - 1)``, and the others are uniform up to ``1 + t - t s``.
+    Here t is `tilt`. A draw is a Gamma(dim + 1) multiple of a uniform point of the norm's ball, where ``|v_0| = s`` has
+    density proportional to ``(1 + t - t s)^(dim - 1)``, and the other |v_j| are uniform up to ``1 + t - t s``.
     """
 
     tilt: float = 0.0
@@ -135,7 +135,7 @@ class TiltedLaw(ScaledLaw):
 
 
 def draw_theta(target: Target, rng: Rng) -> tuple[FloatArray, int]:
-    """Return theta, and the length of the Markov chain whose last state it is; 0 if it is drawn exactly."""
+    """Return a draw of theta from `target`, and the number of sweeps of its Markov chain; 0 if it is drawn exactly."""
     if exact_for(target.x.shape[1]):
         return sample_boxes(rng, target), 0
     return sample_lines(rng, target), SWEEPS

@@ -1,9 +1,9 @@
 """The check loss ``rho(u) = (tau - 1{u <= 0}) u`` of residuals ``u = y - x'theta``: its score and its minimiser.
 
-The minimiser is a linear program with as many variables as rows. But nearly all rows are on the same side of every good
-theta, and only their sum matters, so the program that is solved has few rows. If a row's loss, the larger of two linear
-functions, is replaced by one of them, the optimum of the program is at most the true one. If no replaced row changes
-its side at the solution, both are equal and the solution is proved optimal (Portnoy and Koenker 1997).
+The minimiser solves a linear program with as many variables as rows. But the residual of nearly every row has the same
+sign at every good theta; only the sum of these rows matters, so the program that is solved has few rows. If a row's
+loss, the larger of two linear functions, is replaced by one of them, the optimum is at most the true one. If no
+replaced row has the other sign at the solution, both are equal: the solution is optimal (Portnoy and Koenker 1997).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-SAMPLE = 1500  # number of rows of the first program
-WORST = 4000  # largest number of rows added to a program at a time
+SAMPLE = 1500  # number of rows of the first linear program
+WORST = 4000  # largest number of rows added to a linear program at a time
 NEWTON, ROUNDS = 8, 60
-TOLERANCE = 1e-13  # tolerance of the loss, per row
+TOLERANCE = 1e-13  # tolerance of the minimal loss, per row
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Target:
 
 
 def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
-    """Return the norm of vectors in the last axis; it does not decrease if entries increase in absolute value.
+    """Return the norm of vectors g in the last axis; it does not decrease if entries increase in absolute value.
 
     The norm "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
 
@@ -86,7 +86,7 @@ def score(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> FloatA
 
 
 def loss(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> float:
-    """Return the sum of check losses at theta."""
+    """Return the sum of the rows' check losses at theta."""
     u = y - x @ theta
     return float(tau * u.sum() - np.minimum(u, 0.0).sum())
 
@@ -124,7 +124,7 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
 
 
 def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the score about theta, made positive definite, from about the n^(3/4) nearest rows."""
+    """Return the score's derivative, estimated from the n^(3/4) smallest residuals and made positive definite."""
     n, d = x.shape
     H = np.eye(d)
     if n:
@@ -134,7 +134,7 @@ def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np.intp], float]:
-    """Return the indices of about n^(3/4) rows nearest to theta's fit, and their largest distance."""
+    """Return the indices of about n^(3/4) rows with the smallest residuals at theta, and the largest of these."""
     n, d = x.shape
     away = np.abs(y - x @ theta)
     count = min(n, 4 * d + int(n**0.75))
@@ -143,7 +143,7 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after Newton steps, as long as they reduce the score and theta stays in the ball."""
+    """Return theta after Newton steps, taken as long as they reduce the score and theta stays in the l1 ball."""
     now = score(x, y, tau, theta)
     for _ in range(NEWTON):
         step = np.linalg.solve(curvature(x, y, theta), now)
@@ -156,7 +156,7 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser: solve for rows near `theta`, then with rows that changed sides added, until none does."""
+    """Return the minimiser of a linear program for rows near `theta`, with rows added until no other changes sign."""
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
     inside = np.zeros(len(y), dtype=bool)

@@ -1,4 +1,4 @@
-"""Draws of a quantile regression with small score, or small loss: exactly, by rejection from boxes.
+"""Exact draws of the coefficients of a quantile regression, with small score or small loss, by rejection from boxes.
 
 In coordinates phi, ``theta = centre + basis phi``, the parameter set is covered by boxes, each with a lower bound on
 the potential (size of the score, or loss) in it. A point is proposed uniformly from a box chosen with weight ``volume
@@ -22,9 +22,9 @@ from privstats.mechanisms.quantile_regression.minimise import Target, dual_size,
 from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, Ties
 from privstats.numerics.law import FloatArray, Rng
 
-ROUND = 32  # number of boxes per additional proposal before rejected boxes are split
-FAR, FAR_LOSS = 400.0, 20.0  # scores (roots of losses) x rate (its root) beyond which bounds use convexity
-EVEN = 0.4  # a box is split in coordinates with at least this share of its largest strain
+ROUND = 32  # 1 + (number of boxes) / ROUND points are proposed before rejected boxes are split
+FAR, FAR_LOSS = 400.0, 20.0  # where rate x score, or root of rate x loss, exceeds this, bounds use convexity
+EVEN = 0.4  # a box is halved in coordinates whose `strain` is at least this share of the largest one
 EXACT_DIM = 3  # largest number of coefficients for boxes: with four a draw took 17 to 44 s
 
 
@@ -39,7 +39,7 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """Points within `halves` of `middle` in every coordinate of phi, with the rows for use in it."""
+    """A box of coordinates phi, with a lower bound on the potential in it, and the rows for use in it."""
 
     middle: FloatArray
     halves: FloatArray
@@ -68,7 +68,7 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
 
 
 class CheckBoxes:
-    """The boxes for one target; each draw improves them."""
+    """A sampler of one target density: boxes that cover the parameter set, refined by each draw."""
 
     def __init__(self, target: Target) -> None:
         rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
@@ -91,7 +91,7 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return lower bounds by convexity from points in the innermost shells."""
+        """Return lower bounds on the potential by convexity, from points in the innermost shells around the centre."""
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
         points, pulls, losses = [], [], []
@@ -103,7 +103,7 @@ class CheckBoxes:
         return Cuts(self.target, self.frame.basis, np.vstack(points), np.vstack(pulls), np.concatenate(losses))
 
     def draw(self, rng: Rng) -> FloatArray:
-        """Return one draw, shape (d,), independent of earlier draws: the law does not depend on the boxes."""
+        """Return a draw of theta, shape (d,), independent of earlier draws: boxes affect its speed, not its law."""
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():
@@ -118,12 +118,12 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the size of the score, or the loss, at phi; `rows` are those of a box that contains it."""
+        """Return the potential (size of the score, or loss) at phi; `rows` are those of a box that contains phi."""
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
     def split(self, chosen: int) -> None:
-        """Replace a box by its parts, halved in the coordinates that matter most."""
+        """Replace a box by its parts, halved in the coordinates that contribute most to its uncertainty (`strain`)."""
         box = self.boxes[chosen]
         rows = box.rows.within(box.middle, box.halves)
         strain = self.strain(box, rows)
@@ -135,7 +135,7 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return each coordinate's contribution to the uncertainty about the potential, or the boundary, in a box."""
+        """Return each coordinate's share in a box's uncertainty: about the potential, or about the set's boundary."""
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
         rim = float(np.abs(frame.centre + frame.basis @ box.middle).sum() + outwards.sum()) > target.radius
@@ -146,7 +146,7 @@ class CheckBoxes:
         return np.asarray(strain + target.rate * rows.undecided(box.middle, box.halves))
 
     def put(self, middles: FloatArray, half: FloatArray, bounds: FloatArray, rows: Rows) -> None:
-        """Add boxes with equal `half`, except those outside the parameter set."""
+        """Add boxes around `middles` with half-widths `half`, except boxes outside the parameter set."""
         theta = self.frame.centre + middles @ self.frame.basis.T
         reach = np.abs(theta).sum(axis=1) - np.abs(self.frame.basis).sum(axis=0) @ half
         inside = reach <= self.target.radius * (1 + 1e-9)
@@ -157,10 +157,10 @@ class CheckBoxes:
         self.log_masses += [part.log_volume - self.target.rate * part.bound for part in parts]
 
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the potential in boxes of equal halves, shape (k,).
+        """Return lower bounds on the potential in k boxes of half-widths `halves`, shape (k,).
 
-        Every undecided row may be below or above, which gives an interval for the product of the score with each of
-        `ways`. The loss is convex: it lies above its tangent at the middle.
+        A row whose residual can have both signs in a box may add to the score or not, which gives an interval for the
+        product of the score with each direction in `ways`. The loss is convex: it lies above its tangent at the middle.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":
@@ -176,9 +176,9 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return directions in which scores are bounded: coordinates, and combinations of them.
+    """Return the directions in which scores are bounded: single coordinates, and combinations of coordinates.
 
-    Undecided rows may change a combination less than each entry alone, or not at all.
+    Rows whose residual changes sign may change a combination less than each coordinate alone, or not at all.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

@@ -1,8 +1,8 @@
-"""Rows of a quantile regression relative to boxes: below theta's fit everywhere in a box, or only in parts of it.
+"""Rows of a quantile regression in a box of theta: whether their residuals have one sign in the box, or both.
 
-In general (`Pool`), only rows whose side depends on the position of theta in a box (the sign of y - x'theta changes)
-are used again in its parts; the scores and losses of the others are summed once. Rows with few distinct x (`Ties`),
-such as dummies, are kept as one sorted list of residuals for each x, and counted by bisection.
+In general (`Pool`), only the *undecided* rows, whose residual y - x'theta changes sign in a box, are used again in its
+parts; the scores and losses of the other rows are summed once. Rows with few distinct x (`Ties`), such as dummies, are
+kept as one sorted list of residuals for each x, and counted by bisection.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from privstats.mechanisms.quantile_regression.minimise import Target, curvature,
 from privstats.numerics.law import FloatArray
 
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
-SOME = 500  # number of rows used to find the coordinate that matters most
-SLACK = 2.0**-44  # rows whose residuals are nearer than this to a bound count as undecided
-DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows used to show that there are more
-LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set: `drawn_on_grid` allows two
+SOME = 500  # number of rows from which each coordinate's share of the undecided rows is estimated
+SLACK = 2.0**-44  # a row whose residual is within this (relative) distance of a change of sign is undecided
+DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows in which x are counted first
+LONGEST = 2 + 1e-6  # largest half-length of a box, over the radius of the parameter set: `drawn_on_grid` allows two
 
 
 @dataclass(frozen=True, eq=False)
 class RowFrame:
-    """Rows in coordinates about the minimiser: ``theta = centre + basis phi``, and the residual is ``u - slopes phi``.
+    """Rows in coordinates phi about the minimiser: ``theta = centre + basis phi``, with residual ``u - slopes phi``.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ class RowFrame:
 
     @cached_property
     def halves(self) -> FloatArray:
-        """Half-widths of a box about zero that contains the parameter set."""
+        """Half-widths of a box in phi, about zero, that contains the parameter set."""
         most = self.target.radius * np.abs(self.inverse).max(axis=1) + np.abs(self.inverse @ self.centre)
         return np.asarray(most * (1 + 1e-9))
 
     @property
     def longest(self) -> float:
-        """Largest distance of a coefficient from the centre in that box, in radii.
+        """Largest distance of a coefficient from the centre in the box of `halves`, in radii of the parameter set.
 
         Along principal axes (`of`, turned) it is at most 2: a row of the inverse and the column of the basis have
         entries of at most the axis' value and its inverse, and the centre is in the set.
@@ -68,10 +68,10 @@ class RowFrame:
 
     @classmethod
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
-        """Return a frame in which scores (or losses) change at about the same rate along each coordinate.
+        """Return coordinates in which scores (or losses) change at about the same rate along each axis.
 
         A column of the inverse curvature changes one entry of the score; columns of its root make the loss spherical.
-        In a turned frame, coordinates are principal axes: boxes are long in directions in which fits hardly change.
+        In a turned frame coordinates are principal axes: boxes are long in directions that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -81,7 +81,7 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return a frame each of whose coordinates changes the fit of one distinct x and, if possible, of no other.
+        """Return coordinates of which each changes the fit of one distinct x and, if possible, of no other.
 
         If responses are tied as well, scores are step functions of these fits: constant between ties.
         """
@@ -96,7 +96,7 @@ class RowFrame:
             chosen.append(k)
             unit = rest[k] / np.linalg.norm(rest[k])
             rest = rest - np.outer(rest @ unit, unit)
-        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # directions in which no fit changes
+        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # directions of theta in which no fit changes
         rates = np.append(steep[chosen], np.full(len(null), _flattest(target)))
         rates = rates ** (0.5 if target.norm == "loss" else 1.0)
         inverse: FloatArray = np.asarray(np.vstack([x[chosen], null]) * rates[:, None])
@@ -104,38 +104,38 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return the least curvature of a frame: no direction is longer than the parameter set."""
+    """Return a lower limit of a frame's curvatures, so that no coordinate is longer than the parameter set."""
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
 
 class Rows(Protocol):
-    """The rows of a frame, for use in a box and its parts."""
+    """Interface of a frame's rows, for bounds on scores and losses in a box and its parts."""
 
     @property
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows for use in parts of a box."""
+        """Return the rows for use in a box, given by `middle` and half-widths, and in its parts."""
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
-        """Return the score and the loss at phi."""
+        """Return the score of all rows, and their loss, at phi."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on ``way'score`` in boxes of equal halves: two arrays of shape (boxes, ways)."""
+        """Return lower and upper bounds on ``way'score`` in boxes of half-widths `halves`, shapes (boxes, ways)."""
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return scores and losses at points, shapes (k, d) and (k,)."""
+        """Return the scores and losses at k points, shapes (k, d) and (k,)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Return a mask of boxes whose undecided rows are equal, and the scores there with none and all below."""
+        """Return a mask of boxes whose undecided rows are equal, and scores with none and all of these below a fit."""
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return the number of undecided rows in a box, divided among the coordinates that cause it."""
+        """Return the number of undecided rows in a box, divided among the coordinates that change their residuals."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ties:
-    """Rows with few distinct x.
+    """The rows of a quantile regression with few distinct vectors x of predictors.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows; None if there are many distinct x, or if they are so close that boxes would be too long."""
+        """Return the rows of a target; None if distinct x are many, or so close that boxes would be too long."""
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
             return None
@@ -182,7 +182,7 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return the number of rows of each x below given fits, shape (boxes, k)."""
+        """Return the number of rows of each distinct x below the given fits, shape (boxes, k)."""
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -223,14 +223,14 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The rows that are undecided somewhere in a box, and the sums of the other rows.
+    """The undecided rows of a box, whose residual changes sign in it, and sums over the other (decided) rows.
 
     Parameters
     ----------
     frame : RowFrame
     rows : ndarray of int, shape (m,)
     pull : ndarray, shape (d,)
-        Score of the decided rows, plus ``-tau x`` of the undecided: adding x of rows below gives the score.
+        Score of the decided rows, plus ``-tau x`` of the undecided: adding x of those below the fit gives the score.
     level : float
         Loss of the decided rows at the centre, plus tau times the residual of the undecided.
     """
@@ -242,7 +242,7 @@ class Pool:
 
     @classmethod
     def of(cls, frame: RowFrame) -> Pool:
-        """Return the pool of all rows."""
+        """Return the pool in which all rows are undecided."""
         tau, x = frame.target.tau, frame.target.x
         return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
 
