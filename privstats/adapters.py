@@ -19,7 +19,7 @@ __all__ = ["marginaleffects", "stargazer"]
 
 
 def stargazer(fit: Results) -> dict[str, Any]:
-    """Return a fit as the dict that the package stargazer reads.
+    """Return a fit as a dict in the format of the package stargazer.
 
     After a single ``stargazer.translators.register_class(type(fit), ps.adapters.stargazer)``, ``Stargazer([fit])``
     accepts private fits, also together with others. A coefficient that is not given is printed as "nan", without stars.
@@ -32,8 +32,8 @@ def stargazer(fit: Results) -> dict[str, Any]:
     Returns
     -------
     dict
-        Estimates, standard errors, p-values, intervals and fit statistics by stargazer's names; None for numbers that
-        the fit lacks.
+        Estimates, standard errors, p-values, intervals and fit statistics under stargazer's names; None for numbers
+        that the fit lacks.
 
     Examples
     --------

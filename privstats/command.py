@@ -97,14 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             chosen = _parser().parse_args(arguments)
             if getattr(chosen, "out", None) is not None:
-                check_new(chosen.out)  # before any budget is spent
+                check_new(chosen.out)  # refuses an existing file before any budget is spent
             chosen.act(chosen)
             return 0
         except PrivstatsError as error:
             problem, code = in_shell(str(error)) if hasattr(chosen, "formula") else str(error), REFUSED
         except KeyboardInterrupt as stop:
             problem, code = str(stop) or "interrupted", INTERRUPTED_CODE
-        except Exception as error:  # the text may quote rows and is not shown
+        except Exception as error:  # its text may quote rows and is not shown
             problem, code = f"an unexpected failure ({type(error).__name__}); please report the command", REFUSED
     _complain(problem)
     return code
@@ -212,7 +212,7 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 def _add_call(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of all functions to a parser; the call checks which of them its function has."""
+    """Add the arguments of all functions to a parser; `_options` refuses those that the chosen function lacks."""
     parser.add_argument("formula", help='such as "log_wage ~ educ + C(region)"')
     parser.add_argument(
         "--domain",
@@ -277,7 +277,7 @@ def _check_declarations(file: str, text: str, read: Any) -> None:
 
 
 def _line_of(name: str, text: str) -> int:
-    """Return the number of the line of JSON text that names a column."""
+    """Return the number of the line in a JSON text on which a column is named."""
     spelt = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii_only)) for ascii_only in (True, False))
     found = re.compile(rf"({spelt})\s*:").search(text)
     return 1 + text.count("\n", 0, found.start() if found else 0)
@@ -333,7 +333,7 @@ def _run(chosen: argparse.Namespace) -> None:
 
 
 def _ledger(chosen: argparse.Namespace) -> Ledger:
-    """Return the ledger of the command; a new ledger needs a budget."""
+    """Return the ledger that the command names; a ledger that does not exist yet needs a budget."""
     if chosen.budget is None and not Path(chosen.ledger).exists():
         raise BudgetError(f"there is no ledger {quote(Path(chosen.ledger).name)}; begin it, with --budget mu=1")
     budget = None if chosen.budget is None else budget_of(chosen.budget)

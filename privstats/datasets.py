@@ -1,6 +1,6 @@
 """Data sets for examples and benchmarks, each with the domain of its columns.
 
-Nothing is downloaded. Files are searched in the folder that the environment variable PRIVSTATS_DATA names, then in
+Nothing is downloaded. Files are looked for in the folder that the environment variable PRIVSTATS_DATA names, then in
 ``~/.cache/privstats``; the error for a missing file says where to get it.
 """
 
@@ -26,7 +26,7 @@ COUNTIES = ("Other", "Alameda", "Contra Costa", "Marin-San Francisco-San Mateo",
 
 
 class Dataset(NamedTuple):
-    """A data set: a frame, and the domain of its columns from the publisher's documentation."""
+    """A data set: a data frame, and the domain of its columns from the publisher's documentation."""
 
     data: pd.DataFrame
     domain: Domain

@@ -21,7 +21,7 @@ class OptionError(PrivstatsError):
 
 
 class BudgetError(PrivstatsError):
-    """The budget is malformed, has other parameters than the ledger, or is spent."""
+    """The budget is malformed, has other parameters than that of the ledger, or is spent."""
 
 
 class DomainError(PrivstatsError):
@@ -33,14 +33,14 @@ class FormulaError(PrivstatsError):
 
 
 class SourceChangedError(Exception):
-    """A pass over the rows had other units or another number of rows than the first, or a file has changed.
+    """A pass over the rows found other units, or another number of rows, than the first pass; or a file has changed.
 
     The gate turns this error into a `PrivacyError`.
     """
 
 
 class ChargedInterrupt(KeyboardInterrupt):
-    """Ctrl-C after the ledger was charged; `door` turns it into a `KeyboardInterrupt` whose text says so."""
+    """Ctrl-C after the ledger was charged; `door` turns it into a `KeyboardInterrupt` whose text states this."""
 
 
 class PrivstatsWarning(UserWarning):

@@ -34,7 +34,7 @@ from privstats.workflow.facts import seed_shown
 __all__ = ["local_gradient_descent", "randomized_response"]
 
 EXAMPLE = "y ~ x"
-AFTER = 2  # messages of each holder after the steps: curvature, and squares of scores
+AFTER = 2  # number of messages of each holder after the steps: curvature, and squares of scores
 
 
 @public
@@ -228,7 +228,7 @@ def _scales(design: Design) -> FloatArray:
 
 
 def _rows(design: Design, data: pd.DataFrame, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the scaled rows of the holders, computed row by row: x, shape (n, p), 0 where incomplete, and y."""
+    """Return the scaled rows of the holders, computed row by row: x, shape (n, p), zero if incomplete, and y."""
     block = design.block({name: data[name] for name in design.reads})
     z = block.times(np.diag(scales))
     z[~block.present] = 0.0

@@ -348,7 +348,7 @@ class LevelWeight:
 
 @dataclass(frozen=True)
 class Weight:
-    """The row's weight, or 1 if there are no weights; its sum is the number of rows."""
+    """The row's weight; without weights it is 1 for each row, so that the sum is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return block.weight[:, None]

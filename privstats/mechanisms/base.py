@@ -20,7 +20,7 @@ from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-DRAWN_BITS = 30  # log2 of the number of points of a grid to which scaled uniform numbers are rounded
+DRAWN_BITS = 30  # draws made of 53-bit uniform numbers are rounded to grids of about 2^30 points
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -188,7 +188,7 @@ class KNorm(Additive):
 
 
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
-    """Return values rounded to a public grid of step about 2^-bits `size`, so that last bits carry no information."""
+    """Return values rounded to a public grid of step about ``2^-bits size``, so that last bits carry no information."""
     step = math.ldexp(1.0, math.frexp(size)[1] - 1 - bits)
     return np.rint(values / step) * step
 

@@ -44,7 +44,7 @@ class NoiseSource:
 
     @property
     def seeded(self) -> bool:
-        """Whether anyone who knows the seed can compute the noise."""
+        """Whether the noise comes from a seed, so that anyone who knows the seed can compute it."""
         return self.seed is not None
 
     def generator(self, digest: str, index: int) -> Generator:

@@ -42,14 +42,14 @@ Tests = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """A privacy-loss distribution: the sum of a normal and an independent discrete loss; with `failure`, infinite.
+    """A privacy-loss distribution: normal plus independent discrete loss, infinite with probability `failure`.
 
     Parameters
     ----------
     mu : float
     atoms, weights : ndarray, shape (k,)
     failure : float
-        Probability of an infinite loss.
+        Probability of an infinite loss: of an output that reveals everything.
     """
 
     mu: float
@@ -63,7 +63,7 @@ class LossDistribution:
         return self.failure + (1 - self.failure) * rest
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] whose delta is at most `delta`; `most` itself must satisfy this."""
+        """Return the smallest eps in [0, most] whose delta is at most `delta`, given that `most` is such an eps."""
 
         def excess(eps: float) -> float:
             return math.log(max(self.delta(eps), 1e-320)) - math.log(delta)
@@ -174,7 +174,7 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    kinds = {type(one): one for one in reversed(by_delta)}  # by kind; the largest delta
+    kinds = {type(one): one for one in reversed(by_delta)}  # one guarantee per kind; of (eps, delta), the largest delta
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
 

@@ -184,7 +184,7 @@ class LedgerFile:
             )
 
     def _header(self, connection: sqlite3.Connection) -> Promise:
-        """Return the budget; refuse a file that is not a ledger, or is a copy."""
+        """Return the budget in the file; refuse a file that is not a ledger, or is a copy of one."""
         self._check_kind(connection)
         ((budget, inode),) = connection.execute("SELECT budget, inode FROM ledger")
         if inode != self._inode():

@@ -17,7 +17,7 @@ from privstats.privacy.account import CHARGING, Account, Entry, translated
 from privstats.privacy.ledger import Ledger, identity
 from privstats.privacy.promise import Promise
 
-Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # parts, call and method
+Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # questions with their guarantees, call and method
 
 
 class Prepaid(Ledger):

@@ -1,4 +1,4 @@
-"""Entries of a ledger as text, restored exactly, each with a digest of itself and of those before. Extended tier."""
+"""Entries of a ledger as text, restored exactly, each with a digest of all entries up to it. Extended tier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROMISES: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ApproxDP, G
 
 
 def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield the digest of the budget, then those of the entries, each of it and all before: SHA-256, in hexadecimal."""
+    """Yield the digest of the budget, then of each entry with all entries before it: SHA-256, in hexadecimal."""
     head = digest_of("", promise_as_text(budget))
     yield head
     for entry in entries:

@@ -73,7 +73,7 @@ class Neighbors:
         return self.kind == "replace"
 
     def relation(self, folded: bool, may_be_absent: bool) -> Relation:
-        """Return how the contributions to one question may differ between neighbouring data sets.
+        """Return how far the rows' contributions to one question may differ between neighbouring data sets.
 
         Parameters
         ----------
@@ -536,7 +536,7 @@ def eps_of(promises: Iterable[Promise]) -> float:
 
 
 def mu_of(promises: Iterable[Promise]) -> float:
-    """Return the joint mu of several guarantees: mu^2 adds up; pure eps has the largest mu of any eps-DP mechanism."""
+    """Return the joint mu of several guarantees: mu^2 adds up; for pure eps, the largest mu of any eps-DP mechanism."""
     return math.sqrt(math.fsum(_mu(promise) ** 2 for promise in promises))
 
 
@@ -550,7 +550,7 @@ def _mu(promise: Promise) -> float:
 
 
 def rho_of(promises: Iterable[Promise]) -> float:
-    """Return the joint rho of several guarantees, the sum of theirs; pure eps has the rho of the worst mechanism."""
+    """Return the sum of the rhos of several guarantees; for pure eps, the largest rho of any eps-DP mechanism."""
     return math.fsum(map(_rho, promises))
 
 

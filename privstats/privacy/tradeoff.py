@@ -283,7 +283,7 @@ def pure_eps_of_rho(rho: float) -> float:
     >>> round(pure_eps_of_rho(0.4621), 4)
     1.0
     """
-    low, high = max(rho, math.sqrt(2 * rho)), rho + math.sqrt(2 * rho)  # by x / (1 + x) <= tanh(x) <= min(1, x)
+    low, high = max(rho, math.sqrt(2 * rho)), rho + math.sqrt(2 * rho)  # since x / (1 + x) <= tanh(x) <= min(1, x)
     return _root(lambda eps: pure_rho(eps) / rho - 1, low * (1 - 1e-15), high)
 
 
@@ -359,8 +359,8 @@ def _delta_at_order(rho: float, x: float) -> float:
 
 
 def _order_of_eps(rho: float, eps: float) -> float:
-    low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)  # at most 1, so its eps is at most 3 rho + log(low)
-    high = 1 + (eps + math.log(2)) / (2 * rho)  # at least 1, so its eps is at least 2 high rho - log(2)
+    low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)  # low <= 1, so `_eps_at_order` is at most 3 rho + log(low)
+    high = 1 + (eps + math.log(2)) / (2 * rho)  # high >= 1: `_eps_at_order` is at least 2 high rho - log(2)
     return low if _eps_at_order(rho, low) >= eps else _root(lambda x: _eps_at_order(rho, x) - eps, low, high)
 
 
@@ -447,7 +447,7 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
 
 
 def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
-    """Trade-off function that rho-zCDP is known to imply: the maximum of those of a grid of implied (eps, delta)."""
+    """Trade-off function that rho-zCDP is known to imply: the maximum over a grid of implied (eps, delta)."""
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
     return np.asarray(np.max([approx_tradeoff(alpha, eps, delta) for eps, delta in pairs], axis=0), dtype=float)

@@ -181,7 +181,7 @@ def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
 
 
 def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Return Gauss-Legendre nodes t in [0, 1] and masses, shape (n, m), for integrals of polynomials times h.
+    """Return quadrature nodes t in [0, 1] and masses, shape (n, m), for polynomials times h (see `sample_body`).
 
     The sum of the masses times a polynomial of the given degree at the nodes is its exact integral against h.
     """
@@ -213,7 +213,7 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # one of a pair in A
+    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # one of the pair is in A
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)
     cross = ((2 - _pair_sums(above)) ** 2).sum(axis=1) + (q - k) * mixed + 4 * math.comb(q - k, 2)
@@ -240,7 +240,7 @@ def _cuts(q: int) -> FloatArray:
 
 
 def _range(w: FloatArray, q: int) -> float:
-    """Return h(w), the range of ``w.t(z)`` over the cube of z, for a vector w of integers.
+    """Return h(w) of the module: the range of the polynomial ``w.t(z)`` over the cube of z, for integer w.
 
     Take an extremal point on a face of the cube of least dimension. There the gradient along the face vanishes and the
     Hessian is regular; otherwise the polynomial would be constant along a line that reaches a smaller face. So one

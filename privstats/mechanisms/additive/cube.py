@@ -27,7 +27,7 @@ class CubeLaw(ScaledLaw):
 class Cube(KNorm):
     """Cube noise, scaled to the linf sensitivity.
 
-    Privacy: eps (`KNorm`, with K the cube). Neighbouring relation: that of the sensitivity. Noise: radius Gamma(dim +
+    Privacy: eps (`KNorm`, with K the cube). Neighbouring relation: as for the sensitivity. Noise: radius Gamma(dim +
     1) times Unif[-1, 1]^dim, exactly (Awan and Slavkovic 2021, Algorithm 7, whose input must read Delta_inf).
     """
 

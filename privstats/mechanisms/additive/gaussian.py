@@ -9,7 +9,7 @@ from privstats.privacy.promise import Promise
 
 
 class NormalLaw(ScaledLaw):
-    """Independent standard normal coordinates."""
+    """Normal noise with independent coordinates; standard deviation 1 before scaling."""
 
     normal: ClassVar[bool] = True
 
@@ -27,7 +27,7 @@ class Gaussian(Additive):
 
     Privacy: mu, exactly (Dong, Roth and Su 2022, Theorem 2.7). Weighted coordinates have sd size / mu. Along the line
     through two neighbouring totals the test is N(0, 1) against N(t, 1) with t at most mu; orthogonally to it the laws
-    are equal. Neighbouring relation: that of the sensitivity.
+    are equal. Neighbouring relation: as for the sensitivity.
     """
 
     label: ClassVar[str] = "gaussian"

@@ -78,7 +78,7 @@ class HullLaw(ScaledLaw):
 class Hull(Additive):
     """Noise from a convex body K of second moments, scaled to the sensitivity in the norm with unit ball K.
 
-    Privacy: eps (`KNorm`, with K the body). Neighbouring relation: that of the sensitivity. K contains the differences
+    Privacy: eps (`KNorm`, with K the body). Neighbouring relation: as for the sensitivity. K contains the differences
     of moments of any two rows: it is an intersection of half-spaces and cylinders that contain them (Awan and Slavkovic
     2021, section 6, use the intersection of cylinders as the hull; up to two predictors, further half-spaces are used
     here). Noise: radius Gamma(dim + 1) times a uniform point of K, by exact rejection.

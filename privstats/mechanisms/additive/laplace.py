@@ -9,7 +9,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class LaplaceLaw(ScaledLaw):
-    """Independent Laplace coordinates of scale 1: density proportional to ``exp(-|v|_1)``."""
+    """Noise with density proportional to ``exp(-|v|_1)``: independent Laplace coordinates of scale 1."""
 
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         size = exponential(rng, shape)
@@ -22,9 +22,9 @@ class LaplaceLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Laplace(KNorm):
-    """Laplace noise on every coordinate, scaled to the joint l1 sensitivity.
+    """Independent Laplace noise on every coordinate, scaled to the l1 sensitivity of the whole vector.
 
-    Privacy: eps (`KNorm`, with K the l1 ball). Neighbouring relation: that of the sensitivity. Noise: independent
+    Privacy: eps (`KNorm`, with K the l1 ball). Neighbouring relation: as for the sensitivity. Noise: independent
     Laplace numbers (Dwork, McSherry, Nissim and Smith 2006, Theorem 1), with full precision in the tails.
     """
 

@@ -104,7 +104,7 @@ class MatrixTLaw(ScaledLaw):
         return variance
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw``: only the squares in one part are correlated."""
+        """Return the covariance of ``onto @ draw``: only diagonal entries of one submatrix are correlated."""
         covariance = super().covariance(onto)
         for part in parts(self.pairs):
             _, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
@@ -117,7 +117,7 @@ class MatrixTLaw(ScaledLaw):
 
 
 def parts(pairs: Pairs) -> Iterator[Part]:
-    """Return the independent parts of the matrix whose upper triangle has the given entries."""
+    """Yield the submatrices with independent noise of a matrix whose released entries have these indices."""
     i, j = pairs
     alone = (i == 0) & (j == 0)
     joined = bool(((i == 0) & (j > 0)).any())
@@ -137,7 +137,7 @@ class MatrixT(Additive):
     that contains all differences of neighbouring totals. The gradient of its logarithm, ``-2 s (W / t^2)(I + W^2 /
     t^2)^-1``, has operator norm at most s / t, because 2 w / (1 + w^2) <= 1; so neighbours at nuclear distance D change
     the log density by at most ``s D / t``, and t = s D / eps. Independent parts have gradients in block diagonal form,
-    of the same operator norm. To release fewer entries is post-processing. Neighbouring relation: that of the
+    of the same operator norm. To release fewer entries is post-processing. Neighbouring relation: as for the
     sensitivity. Noise: sampled exactly (`sample`).
     """
 

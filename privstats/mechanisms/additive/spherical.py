@@ -30,7 +30,7 @@ class SphericalLaw(ScaledLaw):
 class Spherical(KNorm):
     """Spherical noise, scaled to the l2 sensitivity.
 
-    Privacy: eps (`KNorm`, with K the l2 ball). Neighbouring relation: that of the sensitivity. Noise: length
+    Privacy: eps (`KNorm`, with K the l2 ball). Neighbouring relation: as for the sensitivity. Noise: length
     Gamma(dim), direction uniform, exactly (Awan and Slavkovic 2021, section 4).
     """
 

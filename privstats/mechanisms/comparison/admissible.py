@@ -59,7 +59,7 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         log_cosh = math.log(delta) - np.log(-np.expm1(-beta)) + (eps + beta) / rho1
     far = np.maximum(log_cosh, 0.0)
-    wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))  # arccosh(e^far)
+    wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))  # = arccosh(e^far)
     return largest(lambda a: laplace_delta(eps, a, beta)[1] <= delta, np.minimum(wide, eps))
 
 
@@ -95,7 +95,7 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
     root = np.sqrt(slope**2 + 4 * half * level)
-    x1, x2 = (slope + root) / (2 * half), 2 * level / (slope + root)  # the ratio exceeds e^eps beyond -x1 and x2
+    x1, x2 = (slope + root) / (2 * half), 2 * level / (slope + root)  # density ratio above e^eps beyond -x1 and x2
     rho = np.exp(beta)
     wide = sum(
         np.exp(-z * z / 2) * (_mills(z) - _mills(x) / rho) / math.sqrt(2 * math.pi)
@@ -119,7 +119,7 @@ def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
 
 
 def concentrated(eps: float, delta: float) -> float:
-    """Return the largest known rho for which rho-zCDP implies (eps, delta).
+    """Return the largest rho for which rho-zCDP is known to imply (eps, delta).
 
     Canonne, Kamath and Steinke (2020), Proposition 12: ``delta = e^((a - 1) (a rho - eps)) / (a - 1) (1 - 1 / a)^a``
     for any order a > 1. Each order gives a rho; the maximum is returned.

@@ -26,7 +26,7 @@ def exact_location_for(dim: int) -> bool:
 
 
 def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors from rows to theta, shape (d, m), and the rows' counts over these distances (0 at theta)."""
+    """Return the vectors from m rows to theta, shape (d, m), and the rows' counts over their distances (0 at theta)."""
     away = theta[:, None] - rows.points
     distance = np.sqrt(np.einsum("ij,ij->j", away, away))
     return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)
@@ -40,7 +40,7 @@ def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
 
 
 def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
-    """Return approximately the point of least score; there must be at least one row.
+    """Return approximately the geometric median, the point of least score; there must be at least one row.
 
     Steps first reduce the convex loss as far as its rounding allows, and then the score. They are full or shortened
     Newton steps, Weiszfeld steps (at a row as in Vardi and Zhang 2000), or steps to the nearest row.

@@ -54,7 +54,7 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    slack: FloatArray  # empty if set 3 is the l1 ball
+    slack: FloatArray  # shifts delta / rise of the simplex in point 3; empty for the l1 ball
     signs: FloatArray  # for each row of M: 1 if it selects a single coordinate of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
@@ -125,13 +125,13 @@ def log_ball(norm: str, k: int) -> float:
 
 
 def norm_of(norm: str, e: FloatArray) -> FloatArray:
-    """Return the norm of every row of e."""
+    """Return the norm of each row of the array e."""
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
     return np.asarray(np.linalg.norm(e, order, axis=-1), dtype=float)
 
 
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
-    """Return the covers {||k residuals|| <= gamma, |d - k coordinates|_1 <= t}, for k from 0 to the rank.
+    """Return the covers with ||k residuals|| <= gamma and |d - k coordinates of theta|_1 <= t, for k up to the rank.
 
     k = 0 is the l1 ball, k = d the level set of the residual; the others are for sets that are thin in k directions and
     wider than the ball in the rest, for example if A is singular. The best k rows span the largest volume: in a
@@ -156,7 +156,7 @@ def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
 
 
 def principal(A: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """Order the coordinates by a Cholesky factorisation with pivots; return the order and the pivots."""
+    """Return the order of coordinates in a Cholesky factorisation of A with pivots, and the pivots."""
     S, order, pivots = A.copy(), list(range(len(A))), []
     for k in range(len(A)):
         j = k + int(np.argmax(np.diag(S)[k:]))

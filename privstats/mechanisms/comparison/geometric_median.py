@@ -33,7 +33,7 @@ CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Distinct rows, shape (d, m) with coordinates first, and their frequencies, shape (m,)."""
+    """The distinct rows, shape (d, m) with coordinates first, and their frequencies, shape (m,)."""
 
     points: FloatArray
     counts: FloatArray

@@ -23,7 +23,7 @@ from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, las
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # number of proposals in the first batch, and in the largest
-LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # heights above the minimum, over d, at which corner covers are computed
+LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # covers are computed at these multiples of d above the minimum
 TINY = float(np.finfo(float).tiny)
 STEEP = 1e4  # largest rate: a lower rate is more private, and float64 resolves this one up to n = 1e7
 FLAT = 40.0  # margin above the height at which the whole ball is the best cover; it affects speed only
@@ -31,7 +31,7 @@ FLAT = 40.0  # margin above the height at which the whole ball is the best cover
 
 @dataclass(frozen=True, eq=False)
 class LevelCells:
-    """Pairs of a shell ``inner < |theta|_1 <= t`` and a bin ``h0 <= h < h1``, with the levels for their covers."""
+    """Cells of a density: shell ``inner < |theta|_1 <= t`` and bin ``h0 <= h < h1``, with the size of their covers."""
 
     inner: FloatArray
     t: FloatArray
@@ -230,7 +230,7 @@ def lay_out(
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
-    """Return the cells, the index of the cover of least volume in each, and the cumulative sum of their masses."""
+    """Return the cells, for each the index of its cover of least volume, and the cumulative sum of their masses."""
     d = len(covers[0].M)
     every = np.arange(len(outer))
     near = levels(np.full(len(outer), float(d)), every)
@@ -274,7 +274,7 @@ def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatAr
 def residual_bounds(
     norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of ||A theta - b|| over the shells, and the y that proves those of the outermost shell."""
+    """Return lower bounds of ||A theta - b|| on the shells, and the vector y that proves the outermost shell's."""
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]
     left = float(norm_of(norm, A @ solution - b)) + 8 * d * ULP * float(np.abs(b).sum() + np.abs(A).sum())

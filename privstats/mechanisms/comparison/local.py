@@ -46,7 +46,7 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
 
 @dataclass(frozen=True)
 class RowHolder:
-    r"""The answers of the holder of a row (x, y) about any theta, each of them mu-GDP by itself.
+    r"""The noisy answers that the holder of a row (x, y) sends about any theta, each of them mu-GDP by itself.
 
     With ``r = y - x'theta``, ``psi = clip(r, -c, c)`` and ``w = min(1, C^2 / |x|^2)`` the answers are normal noise plus
 
@@ -69,7 +69,7 @@ class RowHolder:
     Parameters
     ----------
     mu : float
-        The guarantee of one answer.
+        The guarantee of one answer, in Gaussian differential privacy.
     clip : float
         Threshold c of residuals, in scales of the response.
     length : float
@@ -103,7 +103,7 @@ class RowHolder:
         return _triangle_sd(p, self.bound, self.mu)
 
     def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy score of each holder.
+        """Return the noisy score that each holder sends.
 
         Parameters
         ----------

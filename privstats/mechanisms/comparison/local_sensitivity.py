@@ -1,4 +1,4 @@
-"""Ladders of a quantile: bounds on its change by a number of changed rows, at this and at nearby data sets.
+"""Ladders of a quantile: bounds on its change by l = 1, 2, ... changed rows, at this and at nearby data sets.
 
 The quantile of level tau is ``T = y_m``, m = ceil(tau n), of the sorted values y_1 <= ... <= y_n; y_i = low for i < 1
 and high for i > n, so that T = low if there are no values. A **ladder** is a chain of intervals V(0) = {T}, V(1), ...
@@ -36,7 +36,7 @@ REACH = 1 << 18  # largest number of ladder levels; after SLIDING, one interval 
 def ladder(
     values: FloatArray, level: float, low: float, high: float, centred: bool = False
 ) -> tuple[float, FloatArray]:
-    """Return the quantile and the widths W(0), W(1), ... of a ladder.
+    """Return the quantile, and bounds W(0), W(1), ... on its changes, the widths of a ladder (see module).
 
     Beyond level REACH, W is the whole range; beyond SLIDING, sliding intervals are replaced by [y_(m - l), y_(m + l)],
     which contains them: both preserve the property of a ladder.
@@ -86,7 +86,7 @@ def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
 
 
 def distance(moves: FloatArray, eta: float) -> float:
-    """Return A, the distance of the nearest data set at which a step changes the quantile by more than eta; or inf."""
+    """Return A, the distance to the nearest data set at which a step changes the quantile by more than eta, or inf."""
     return float(np.searchsorted(moves, eta, side="right")) if eta < moves[-1] else math.inf
 
 

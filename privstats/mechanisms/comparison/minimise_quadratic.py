@@ -109,7 +109,7 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
     """Return the result of Wolfe's steps in float64, usually near the minimiser; zeros if the steps break down."""
-    shift = -math.frexp(float(np.abs(A).max()))[1]  # scales A to the size of the constraint's entries, 1
+    shift = -math.frexp(float(np.abs(A).max()))[1]  # scales A to size 1, that of the constraint's entries
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
         theta = wolfe(np.ldexp(A, shift), np.ldexp(b, shift), radius, np.linalg.solve, slack, MOST_CHANGES * len(b))
@@ -129,7 +129,7 @@ def exact_quadratic(matrix: Numbers, vector: Numbers, radius: float, start: Floa
 def wolfe(
     A: Numbers, b: Numbers, radius: Any, solve: Solve, slack: Any, most: int | None, start: Numbers | None = None
 ) -> Numbers:
-    """Minimise on the l1 ball by Wolfe's steps, in the arithmetic of the arguments.
+    """Minimise theta'A theta / 2 - b'theta on the l1 ball by Wolfe's steps, in the arithmetic of the arguments.
 
     A corral is stored as coordinates `at`, `signs` and `weights` that sum to the radius: theta = sum of
     weight sign e_at. The first one has the signs of `start`, by default of the minimiser without the ball.
@@ -172,7 +172,7 @@ def fractions(values: FloatArray) -> Numbers:
 
 
 def whole(table: Numbers) -> Numbers:
-    """Return a table of Fractions times its common denominator, as Python integers."""
+    """Return a table of Fractions multiplied by their common denominator, as Python integers."""
     common = math.lcm(*(Fraction(value).denominator for value in table.flat))
     return np.array([int(value * common) for value in table.flat], dtype=object).reshape(table.shape)
 
@@ -184,7 +184,7 @@ def solve_exactly(system: Numbers, right: Numbers) -> Numbers:
         found = k + int(np.argmax(table[k:, k] != 0))
         table[[k, found]] = table[[found, k]]
         pivot = table[k].copy()
-        table = (pivot[k] * table - np.outer(table[:, k], pivot)) // previous  # divides without remainder
+        table = (pivot[k] * table - np.outer(table[:, k], pivot)) // previous  # the division leaves no remainder
         table[k], previous = pivot, pivot[k]
     return np.array([Fraction(row[-1], previous) for row in table], dtype=object)
 

@@ -24,7 +24,7 @@ MARGIN = 1 - 1e-12  # factor on the length of vectors that covers the rounding o
 
 
 class RowGradient(Protocol):
-    """The gradient of each row's loss with respect to theta: a frozen record of public numbers.
+    """Interface of the gradient of a row's loss by theta: a function with public parameters, as a frozen record.
 
     A plan contains the mechanism before any release, so releases can enter through the rows only. A row's gradient is a
     function of this row and theta only; errors in gradients do not affect privacy, since gradients are shortened.
@@ -34,7 +34,7 @@ class RowGradient(Protocol):
         """Return the length of theta for rows of length `dim`."""
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
-        """Return the gradients of rows, shape (k, dim), as an array of shape (k, len(theta))."""
+        """Return the gradient at theta of each of k rows, as an array of shape (k, len(theta))."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class NoisySGD(Mechanism):
 
     @property
     def q(self) -> float:
-        """Share of the rows in a subsample."""
+        """Sampling rate: the share of all rows that a subsample contains."""
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:

@@ -24,7 +24,7 @@ ACCURACY = 1e-9  # certified distance of the computed minimiser from the true on
 
 @dataclass(frozen=True)
 class QuadraticPerturbation(Mechanism):
-    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta`` in |theta|_1 <= theta_bound, b random.
+    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta``, b random, on |theta|_1 <= theta_bound.
 
     Privacy: eps, of which the share `GUARD` is for the guard below; write e for the rest and q for the split. *b* has
     density proportional to ``exp(-c |b|_K)`` with c = q e / D and D the sensitivity of the score on the set: the b that

@@ -48,12 +48,12 @@ def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
 
 
 def with_delta(promise: Promise) -> ApproxDP:
-    """Return the guarantee if it has a delta; otherwise refuse it.
+    """Return the guarantee if it is (eps, delta); otherwise refuse it.
 
     Raises
     ------
     BudgetError
-        If it has no delta, or one too small to compute with.
+        If the guarantee has no delta, or one too small to compute with.
     """
     if not isinstance(promise, ApproxDP) or promise.delta <= LEAST_DELTA:
         raise BudgetError(f"this mechanism needs a delta and the budget is {promise.budget}; add delta=1e-6 to eps=")
@@ -88,7 +88,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
-        """Draw a standard noise Z."""
+        """Draw the standard noise Z, which N scales."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
         """Return the noise scale N, from the largest changes of the quantile by one unit at each distance."""

@@ -81,7 +81,7 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return a part's number of rows, sums of error bounds (see `Tilted`), and its integer score and Hessian."""
+        """Return the number of the given rows, sums of error bounds (see `Tilted`), and integer score and Hessian."""
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
         for columns in (part[start : start + ROWS].T for start in range(0, len(part), ROWS)):
@@ -244,7 +244,7 @@ class DecimalScores:
     theta: tuple[Decimal, ...]
 
     def __call__(self, part: FloatArray) -> list[int]:
-        """Return the sum of the scores of a part's rows."""
+        """Return the sum of the scores of the given rows, a part of the data."""
         sums = [0] * len(self.theta)
         with localcontext() as context:
             context.prec = DIGITS

@@ -81,7 +81,7 @@ class ObjectivePerturbation(Mechanism):
     noise of sensitivity 2 r, with the share `GUARD` of the budget, makes the release private in its own right. Both
     minimisers are shortened to `FARTHEST`, which does not increase their distance; so r includes the rounding of such
     coefficients, of the shortening and of the sum with the noise; at small eps the noise grows, as ``4 ROUNDING /
-    (GUARD eps)``, to hide these, too. The certificate never fails (`minimise`). Neighbouring relation: that of the
+    (GUARD eps)``, to hide these, too. The certificate never fails (`minimise`). Neighbouring relation: as for the
     question. A guarantee in mu is met by a stricter one in eps.
 
     Parameters

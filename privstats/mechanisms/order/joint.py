@@ -43,7 +43,7 @@ PART_BITS = 62  # log2 of the largest number of parts, over all cells
 
 @dataclass(frozen=True)
 class Parts:
-    """The cells around the points of a grid, divided into equal parts; all parts are numbered from 0.
+    """The cells around the points of a public grid, each divided into equal parts, which are numbered from 0.
 
     A cell has 2^bits parts. The cells of zero and of the ends of the grid, where many values may lie, have `more` times
     2^bits further parts, so that boundaries are drawn less often from a long gap beside them.
@@ -73,7 +73,7 @@ class Parts:
 
     @property
     def bits(self) -> int:
-        """log2 of the number of parts in a cell; at least ten, as grids have at most 2^51 points."""
+        """log2 of the number of parts of an ordinary cell; at least ten, as grids have at most 2^51 points."""
         return PART_BITS - self.cells.bit_length()
 
     @property
@@ -123,7 +123,7 @@ class Targets:
         return spans
 
     def errors(self, ranks: FloatArray) -> FloatArray:
-        """Return the errors e_j of all boundaries at these ranks, clamped to their windows, shape (J, K)."""
+        """Return the rank errors e_j of all boundaries at K ranks, clamped to [-width, width], shape (J, K)."""
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
@@ -179,7 +179,7 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Draw boundaries among sorted values from the envelope; return their parts, and the indices of their gaps."""
+    """Draw boundaries among sorted values from the envelope of their density; return their parts and their gaps."""
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
     lengths = sizes.astype(float)

@@ -45,7 +45,7 @@ class PermuteAndFlip(ModeMechanism):
     Privacy: eps (McKenna and Sheldon 2020). Sampled as the largest of totals plus exponential noise of scale size /
     eps, which has the same law (Ding et al. 2021): given the other noises, i is chosen iff its own exceeds a number t
     that neighbours change by at most eps, with probability ``min(1, exp(-t))``, which changes by a factor of at most
-    e^eps. Never worse in expectation than `ModeExponential`. Neighbouring relation: that of the sensitivity.
+    e^eps. Never worse in expectation than `ModeExponential`. Neighbouring relation: as for the sensitivity.
     """
 
     label: ClassVar[str] = "permute_and_flip"
@@ -58,12 +58,12 @@ class PermuteAndFlip(ModeMechanism):
 
 @dataclass(frozen=True)
 class ModeExponential(ModeMechanism):
-    """Choose a candidate with probability proportional to ``exp(-deficit)``: the exponential mechanism.
+    """Choose a candidate in proportion to ``exp(-deficit)``, with its scaled deficit to the largest total.
 
     Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours change each ratio by
     a factor of at most e^eps. For counts of added or removed rows this is ``exp(eps count)``, without the 1/2 of the
     general theorem (McSherry and Talwar 2007, Theorem 6), which changes in one direction do not need; for replaced rows
-    it is ``exp(eps count / 2)``. Neighbouring relation: that of the sensitivity.
+    it is ``exp(eps count / 2)``. Neighbouring relation: as for the sensitivity.
     """
 
     label: ClassVar[str] = "mode expmech"
@@ -74,10 +74,10 @@ class ModeExponential(ModeMechanism):
 
 @dataclass(frozen=True)
 class DuffMode(ModeMechanism):
-    """Choose a candidate with probability proportional to ``exp(-deficit / 2)``, for comparison only.
+    """Choose a candidate in proportion to ``exp(-deficit / 2)`` (deficit to the largest total), for comparison only.
 
     Privacy: eps, although eps / 2 holds. For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
-    (2020), Section 4.1, whose factor 1/2 is not needed (`ModeExponential`). Neighbouring relation: that of the
+    (2020), Section 4.1, whose factor 1/2 is not needed (`ModeExponential`). Neighbouring relation: as for the
     sensitivity.
     """
 

@@ -22,8 +22,8 @@ from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, int
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GRID_BITS = 30  # an undeclared grid has a step of 2^-30 of the range,
-COUNTED_BITS = 50  # or of 2^-50 of the largest absolute value, if that is larger
+GRID_BITS = 30  # log2 of range over step, for a grid that is not declared
+COUNTED_BITS = 50  # log2 of the largest absolute value over step, at most, for such a grid
 
 
 class Range(Protocol):
@@ -48,7 +48,7 @@ class Rank(Mechanism):
 
     Privacy: eps (McSherry and Talwar 2007, Theorem 6). Neighbours change the error by at most S for each of the `rows`
     that change (triangle inequality along a chain of data sets), so the exponent ``eps error / (2 S rows)`` by eps / 2,
-    and the log normaliser by as much again. Neighbouring relation: that of the question. Sampled exactly
+    and the log normaliser by as much again. Neighbouring relation: as for the question. Sampled exactly
     (`rank_sampler`, `joint`), on a public grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho, the rank of a grid point x, is the
@@ -158,12 +158,12 @@ def grid_of(within: Range) -> RankGrid:
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
-    """Return S of a single level: the largest change of a number's rank error by one row."""
+    """Return S of a single level: the largest change by one row of the rank error of any number."""
     return 1.0 if relation.exchange else max(level, 1 - level)
 
 
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
-    """Return S of several levels: the largest change of the sum of the cells' errors by one row."""
+    """Return S of several levels: the largest change by one row of the sum of the errors of all cells' counts."""
     shares = np.diff(levels, prepend=0.0, append=1.0)
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))
 

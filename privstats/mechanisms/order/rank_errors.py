@@ -73,7 +73,7 @@ class RankErrors:
         return np.asarray(onto @ bridge @ onto.T)
 
     def variance(self) -> FloatArray:
-        """Return the variance of each error, shape (J,)."""
+        """Return the variance of each rank error, shape (J,)."""
         return np.asarray(np.diag(self.covariance(np.eye(self.J))))
 
 

@@ -51,7 +51,7 @@ class Runs:
     fall: FloatArray
 
     def log_mass(self) -> FloatArray:
-        """Return the log masses of the runs, which are geometric series."""
+        """Return the log probability mass of each run, the sum of a geometric series, up to a constant."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall)))
 
@@ -152,7 +152,7 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 
 
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
-    """Return the runs of grid points from the first to the last of these knots, which are numbered from `start` on.
+    """Return the runs of grid points between the first and last of some knots, numbered from `start` on (see `Runs`).
 
     Knots tied with the first or the last one may be missing: they are on the far side of the target and do not matter.
     """

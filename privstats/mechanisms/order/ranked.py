@@ -19,8 +19,8 @@ from privstats.mechanisms.base import SealedValues
 from privstats.numerics.exact import multiples
 from privstats.numerics.law import FloatArray, IntArray
 
-CUT_BITS = 13  # log2 of the largest number of parts into which a cell is divided
-ROOM = 1 << 18  # largest number of other values that may be read together with the requested ones
+CUT_BITS = 13  # log2 of the largest number of parts into which a cell of grid points is divided
+ROOM = 1 << 18  # largest number of values that may be read in addition to those with the requested ranks
 
 Spans = Sequence[tuple[int, int]]  # spans (start, stop) of the ranks start + 1, ..., stop
 Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and last point, in steps
@@ -132,7 +132,7 @@ def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], 
     """Return the numbers of values in cells, for intervals of the grid (first, last, cell width, number of cells)."""
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:
-        inside = (those(units, [(low, last)]) - low) / width  # exact, as widths are powers of two
+        inside = (those(units, [(low, last)]) - low) / width  # exact, since widths are powers of two
         counts.append(np.bincount(inside.astype(np.intp), minlength=many))
     return counts
 

@@ -139,7 +139,7 @@ class CheckLines:
         self.pull = self.pool.pull + self.x @ (self.u <= 0)
 
     def sweep(self, rng: Rng, random: bool) -> None:
-        """Take d steps, along random directions or along the columns of the basis."""
+        """Take d steps of the chain, along random directions or along the columns of the basis."""
         d = len(self.phi)
         self.refresh()
         for way in rng.standard_normal((d, d)) if random else np.eye(d):
@@ -160,7 +160,7 @@ class CheckLines:
             )
             window = self.window(slopes, v, whole, ends)
             if not np.isfinite(window.logs).any():
-                return  # the line only touches the parameter set, at a corner
+                return  # the line only touches the parameter set at a corner: no step is possible
             highest = float(window.logs.max())
             inside = highest + math.log(float(np.exp(window.logs - highest).sum()))
             missed = [tail.log_mass > inside + math.log(SELDOM) for tail in window.tails]
@@ -199,7 +199,7 @@ class CheckLines:
         if target.norm == "loss":
             bend = float(way @ way)
             return -float(v @ self.pull) / bend, 5.0 / math.sqrt(target.rate * bend)
-        bend = max(float(abs(v @ way)), 1e-300)  # way = Hessian @ v
+        bend = max(float(abs(v @ way)), 1e-300)  # = v'Hv, since way = H @ v with the Hessian H
         scale = float(dual_size(target.norm, v, target.tilt)) / (target.rate * bend)
         here = target.rate * float(size_of(target.norm, self.pull, target.tilt))
         return -float(v @ self.pull) / bend, scale * (here + math.log1p(length / scale) - math.log(SELDOM))

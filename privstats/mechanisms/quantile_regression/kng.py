@@ -34,8 +34,8 @@ class KNGQuantile(Mechanism):
     nothing. The draw is then rounded to a public grid.
 
     Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
-    to every y first (`jitter`): for any fixed noise, shared by the rows that neighbours share, the above holds, hence
-    for its mixture. The bound on the score does not require y to stay in its range.
+    to every y first (`jitter`): the proof holds given this noise, which is equal for the common rows of neighbours, and
+    so for the mixture over the noise. The bound on the score does not require y to stay in its range.
 
     Corrections of the paper: D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and larger than needed
     if a row is added or removed; the parameter set must be bounded, or there is no density; the draw is not by a random

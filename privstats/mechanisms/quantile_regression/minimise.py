@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-SAMPLE = 1500  # number of rows of the first linear program
+SAMPLE = 1500  # number of rows in the first linear program
 WORST = 4000  # largest number of rows added to a linear program at a time
 NEWTON, ROUNDS = 8, 60
 TOLERANCE = 1e-13  # tolerance of the minimal loss, per row
@@ -81,7 +81,7 @@ def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
 
 
 def score(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> FloatArray:
-    """Return ``sum (1{y <= x'theta} - tau) x``: the gradient of `loss` wherever it has one."""
+    """Return ``sum (1{y <= x'theta} - tau) x``: the gradient of `loss`, if this exists at theta."""
     return np.asarray(((y <= x @ theta) - tau) @ x)
 
 

@@ -23,9 +23,9 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # 1 + (number of boxes) / ROUND points are proposed before rejected boxes are split
-FAR, FAR_LOSS = 400.0, 20.0  # where rate x score, or root of rate x loss, exceeds this, bounds use convexity
-EVEN = 0.4  # a box is halved in coordinates whose `strain` is at least this share of the largest one
-EXACT_DIM = 3  # largest number of coefficients for boxes: with four a draw took 17 to 44 s
+FAR, FAR_LOSS = 400.0, 20.0  # bounds use convexity beyond scores FAR / rate, or root losses FAR_LOSS / root rate
+EVEN = 0.4  # a box is halved in coordinates with at least this share of the largest uncertainty in it
+EXACT_DIM = 3  # largest number of coefficients for exact draws: with four a draw took 17 to 44 s
 
 
 def exact_for(dim: int) -> bool:

@@ -20,8 +20,8 @@ from privstats.numerics.law import FloatArray
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
 SOME = 500  # number of rows from which each coordinate's share of the undecided rows is estimated
 SLACK = 2.0**-44  # a row whose residual is within this (relative) distance of a change of sign is undecided
-DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows in which x are counted first
-LONGEST = 2 + 1e-6  # largest half-length of a box, over the radius of the parameter set: `drawn_on_grid` allows two
+DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows on which it is checked first
+LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, for the guarantee of `drawn_on_grid`
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates of which each changes the fit of one distinct x and, if possible, of no other.
+        """Return coordinates, each of which changes the fit of one distinct x and, if possible, of no other.
 
         If responses are tied as well, scores are step functions of these fits: constant between ties.
         """
@@ -118,13 +118,13 @@ class Rows(Protocol):
         """Return the rows for use in a box, given by `middle` and half-widths, and in its parts."""
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
-        """Return the score of all rows, and their loss, at phi."""
+        """Return the score and the loss of all rows at the coordinates phi."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds on ``way'score`` in boxes of half-widths `halves`, shapes (boxes, ways)."""
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the scores and losses at k points, shapes (k, d) and (k,)."""
+        """Return the scores and losses of all rows at k points phi, shapes (k, d) and (k,)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
         """Return a mask of boxes whose undecided rows are equal, and scores with none and all of these below a fit."""
