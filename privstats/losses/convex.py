@@ -93,7 +93,7 @@ class Logistic(RowLoss):
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         t = np.append(0.0, np.geomspace(FINEST, 0.5, STEPS))
         t[-1] = 0.5
-        return 1 - t[:-1], t[1:] * (1 - t[1:])  # the largest slope and the largest curvature on each piece
+        return 1 - t[:-1], t[1:] * (1 - t[1:])  # the largest slope and the largest curvature on each piece of the grid
 
 
 @dataclass(frozen=True)

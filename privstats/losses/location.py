@@ -131,7 +131,7 @@ class OnGrids:
     steps: tuple[float, ...]
 
     def __call__(self, block: ColumnBlock) -> NDArray[np.bool_]:
-        """Return an array of truth values, shape (n, 1 + number of steps), stored by columns."""
+        """Return the indicators, an array of shape (n, 1 + number of steps), stored by columns."""
         values = self.of(block)[:, 0]
         some = values != 0
         return np.vstack([some, *(some & _nearly_whole(values / step) for step in self.steps)]).T
@@ -158,6 +158,6 @@ class BinOf:
     edges: tuple[float, ...]
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the bin numbers, shape (n, 1)."""
+        """Return the number of each row's bin, shape (n, 1)."""
         inner = np.array(self.edges[1:-1])
         return np.searchsorted(inner, self.of(block)[:, 0], side="right")[:, None].astype(np.float64)

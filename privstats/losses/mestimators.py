@@ -121,7 +121,7 @@ class Concomitant:
 
     @property
     def largest(self) -> float:
-        """The largest score chi of log sigma, which is subtracted from the score of each row."""
+        """The largest value of chi, the score of log sigma; it is subtracted from the chi of each row."""
         return (self.loss.clip**2 - self.kappa) / 2
 
 

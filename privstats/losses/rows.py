@@ -130,7 +130,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BesideLevel:
-    """Rows (level number of a factor, scores), for the set `LevelProducts`."""
+    """Rows (level number of a factor, scores), for second moments of scores by level (the set `LevelProducts`)."""
 
     factor: int
     of: Scores
@@ -364,7 +364,7 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Whether the row's level is a kept one in every factor; None in place of a factor's array keeps all its levels."""
+    """Whether a row's level is kept, in every factor; None in place of a factor's mask keeps all of its levels."""
 
     kept: tuple[NDArray[np.bool_] | None, ...]
 

@@ -63,7 +63,7 @@ class LossDistribution:
         return self.failure + (1 - self.failure) * rest
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] whose delta is at most `delta`, given that `most` is such an eps."""
+        """Return the smallest eps in [0, most] whose delta is at most `delta`; the delta of `most` must be."""
 
         def excess(eps: float) -> float:
             return math.log(max(self.delta(eps), 1e-320)) - math.log(delta)
@@ -235,7 +235,7 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
     `on_grid_from_above`; the results are convolved. An allowance of `ROUNDED` per response covers rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
-    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # each eps moves losses by up to a cell
+    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # each eps may move losses by a cell
     weights = (np.arange(-half, half + 1) == 0) * 1.0
     for eps, k in counts:
         losses, mass = _atoms(((eps, k),))

@@ -38,7 +38,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 def entitle(ax: Axes, *parts: str) -> None:
     """Give axes a title; each part of it takes one or two lines, broken to fit the width of the axes."""
-    ax.figure.figure.draw_without_rendering()  # draws first: the measured axes then leave room for labels
+    ax.figure.figure.draw_without_rendering()  # the axes are measured after drawing, with room for labels
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
     filled = (textwrap.fill(part, width, max_lines=2, placeholder=" ...") for part in parts)

@@ -236,7 +236,7 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return a guarantee of this kind for spending or a rest of a budget, whose parameters may be zero."""
+        """Return a guarantee of this kind whose parameters may be zero: the spending, or the rest, of a budget."""
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
             object.__setattr__(empty, name, value)

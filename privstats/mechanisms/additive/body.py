@@ -34,7 +34,7 @@ BATCH = 4096  # largest number of proposals of the rejection sampler in a batch
 POINTS = 1 << 14  # number of quadrature points for second moments
 Parts = tuple[FloatArray, FloatArray, FloatArray]  # linear (n, q), squares (n, q), cross (n, q (q - 1) / 2)
 
-_CUTS = {  # one vector w of each orbit, in integers; its coordinates are in the order of those of t(z)
+_CUTS = {  # one integer vector w per orbit (see the function `_cuts`); coordinates in the order of t(z)
     2: """
         0 0 1 -1 3  0 0 1 1 4  3 3 2 2 -3  6 6 5 0 -6  0 0 7 -4 12  0 0 7 1 12  9 9 12 4 -9  12 12 7 0 -12  6 6 4 3 -6
         2 2 3 0 -2  0 0 4 -1 3  0 0 4 -3 12  3 3 12 1 -3  0 0 2 1 6  0 0 5 -5 6  12 12 10 5 -12

@@ -131,7 +131,7 @@ def parts(pairs: Pairs) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class MatrixT(Additive):
-    """Matrix-t noise, scaled to the nuclear norm.
+    """Matrix-t noise on a symmetric matrix, scaled to the sensitivity in the nuclear norm.
 
     Privacy: eps. The noise W has density proportional to ``det(I + W^2 / t^2)^-s`` on a space of symmetric matrices
     that contains all differences of neighbouring totals. The gradient of its logarithm, ``-2 s (W / t^2)(I + W^2 /

@@ -17,7 +17,7 @@ DESCENT = 60  # largest number of steps to the geometric median, for the loss an
 
 
 def exact_location_for(dim: int) -> bool:
-    """Return whether locations of `dim` coordinates are drawn from the exact law, and not by a Markov chain.
+    """Return whether a geometric median of `dim` columns is drawn from the exact law, and not by a Markov chain.
 
     >>> exact_location_for(3), exact_location_for(4)
     (True, False)

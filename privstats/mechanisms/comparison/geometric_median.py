@@ -25,7 +25,7 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
-ROUND = 32  # 1 + (number of boxes) / ROUND points are proposed before rejected boxes are split
+ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected ones
 SLOW = 2.0**10  # largest rate: its draws take seconds even if rows are in exact balance along a line
 WIDER = 1 + 2.0**-48  # factor against rounding: the ball around a box contains all its corners
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache

@@ -162,7 +162,7 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # the log density is lower by 2 width rate for an error of `width`, by `nearest` at ranks next to the targets
+        # the log density is lower by 2 width rate if an error is `width`, by `nearest` at whole ranks next to targets
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -217,7 +217,7 @@ class Window:
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
         holes[0] |= first > 0
         near, less = values.near(filled)
-        # positions of the spans among the values read
+        # positions of the spans of ranks among the values read
         places = [(start - below, stop - below) for (start, stop), below in zip(filled, less, strict=True)]
         sorted_at = np.partition(near, [k for start, stop in places for k in (start, stop - 1)]) if filled else near
         stretches = [(sorted_at[start], sorted_at[stop - 1]) for start, stop in places]

@@ -23,7 +23,7 @@ from privstats.mechanisms.additive.tails import choose, exponential, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.numerics.law import FloatArray, Rng
 
-RARE = 30.0  # points outside the window are proposed with probability at most about exp(-RARE)
+RARE = 30.0  # grid points outside the window of ranks are proposed with probability at most about exp(-RARE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
 SELDOM = 2.0**-8  # largest bound on the mass beyond one end of a window, relative to the mass inside
-WIDER_WINDOW = 1.5  # factor by which a window or box is enlarged if the bound on the mass beyond it is larger
+WIDER_WINDOW = 1.5  # factor by which a window or a box is enlarged if more mass may lie outside
 
 
 def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:

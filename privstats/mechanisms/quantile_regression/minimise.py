@@ -156,7 +156,7 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser of a linear program for rows near `theta`, with rows added until no other changes sign."""
+    """Return the minimiser, from linear programs for rows near `theta`, with rows added until no other changes sign."""
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
     inside = np.zeros(len(y), dtype=bool)

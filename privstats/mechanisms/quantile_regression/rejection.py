@@ -22,8 +22,8 @@ from privstats.mechanisms.quantile_regression.minimise import Target, dual_size,
 from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, Ties
 from privstats.numerics.law import FloatArray, Rng
 
-ROUND = 32  # 1 + (number of boxes) / ROUND points are proposed before rejected boxes are split
-FAR, FAR_LOSS = 400.0, 20.0  # bounds use convexity beyond scores FAR / rate, or root losses FAR_LOSS / root rate
+ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected ones
+FAR, FAR_LOSS = 400.0, 20.0  # scores above FAR / rate, and losses above FAR_LOSS^2 / rate, are bounded by convexity
 EVEN = 0.4  # a box is halved in coordinates with at least this share of the largest uncertainty in it
 EXACT_DIM = 3  # largest number of coefficients for exact draws: with four a draw took 17 to 44 s
 

@@ -109,7 +109,7 @@ def _flattest(target: Target) -> float:
 
 
 class Rows(Protocol):
-    """Interface of a frame's rows, for bounds on scores and losses in a box and its parts."""
+    """Interface of the rows of a regression, for bounds on their score and loss in a box and in its parts."""
 
     @property
     def frame(self) -> RowFrame: ...
