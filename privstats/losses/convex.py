@@ -306,7 +306,7 @@ class ClippedExponential(RowLoss):
         return self.limit * (1 + y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return a bound on rounding errors: of an exponential below 1 + y, and of a difference below 1."""
+        """Return a bound on the slope's rounding error: of an exponential below 1 + y, and of a difference below 1."""
         return self.limit * (8 * (1 + y))
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

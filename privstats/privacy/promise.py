@@ -346,7 +346,7 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return (eps / k, delta / S), with S the sum over i < k of e^(i eps / k), the factor of step i's delta."""
+        """Return (eps / k, delta / S), with S the sum of e^(i eps / k) over i < k: k such steps give (eps, delta)."""
         steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
         return replace(self, eps=self.eps / k, delta=self.delta / steps)
 

@@ -365,7 +365,7 @@ def _order_of_eps(rho: float, eps: float) -> float:
 
 
 def _order_of_delta(rho: float, delta: float) -> float:
-    whole = -math.log(delta)  # = x^2 rho + log(1 + x): at low neither exceeds half of it, at high one is all of it
+    whole = -math.log(delta)  # = x^2 rho + log(1 + x) at the order 1 + x, an x between low and high
     low, high = min(math.sqrt(whole / (2 * rho)), whole / 2), min(math.sqrt(whole / rho), math.expm1(min(whole, 700.0)))
     return _root(lambda x: x * x * rho + math.log1p(x) - whole, low, high)
 

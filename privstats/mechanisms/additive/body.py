@@ -138,7 +138,7 @@ def second_moments_hull(q: int) -> tuple[float, float, float]:
 
 
 def _pair_sums(x: FloatArray) -> FloatArray:
-    """Return x_j + x_k for all j < k, in the order of the cross coordinates."""
+    """Return the sums x_j + x_k of all pairs j < k, in the order of the cross-product coordinates."""
     j, k = np.triu_indices(x.shape[1], 1)
     return np.take(x, j, axis=1) + np.take(x, k, axis=1)
 
@@ -174,7 +174,7 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 
 
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
-    """Return target / envelope of `sample_body` at d = `above`, shape (n, k); J is the integral of h."""
+    """Return the acceptance probability in `sample_body` of d = `above`, shape (n, k); J is the integral of h."""
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
     return ((1 - above**2) / steps).prod(axis=1) * (1 - _pair_sums(above) / 2).prod(axis=1) * J ** (q - k)
@@ -198,7 +198,7 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
-    """Draw `count` independent t of density h / J (see `sample_body`) for each row of `above`, by rejection."""
+    """Draw, for each row d of `above`, `count` independent t with the density h / J of `sample_body`, by rejection."""
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
     while len(left) > 0:

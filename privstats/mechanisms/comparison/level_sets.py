@@ -194,7 +194,7 @@ def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Unio
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
     B = root[:, None] * vectors.T
-    # a lower limit of the root retains b's part outside the range of A; it changes p slightly, and any p is valid
+    # with a lower limit of the root, p depends on b's part outside the range of A, too; any p is valid
     lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p

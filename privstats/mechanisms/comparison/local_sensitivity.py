@@ -29,7 +29,7 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-SLIDING = 1 << 12  # number of ladder levels at which all intervals are compared; this takes time SLIDING^2
+SLIDING = 1 << 12  # number of ladder levels at which all intervals are compared for the widest, in time SLIDING^2
 REACH = 1 << 18  # largest number of ladder levels; after SLIDING, one interval that contains all others is used
 
 

@@ -55,9 +55,9 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes around the targets: sides from `a` to `b`, shape (J, m), and increasing radii r (in ranks), shape (m,).
+    """Boxes of boundaries with rank errors up to r: sides from `a` to `b`, shape (J, m), for m increasing radii r.
 
-    Sides end at whole numbers of parts, so that all differences are exact before they become floats.
+    The ends of sides are whole numbers (of parts of grid cells), so that differences are exact before they are floats.
     """
 
     r: FloatArray

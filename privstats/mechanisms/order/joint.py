@@ -63,12 +63,12 @@ class Parts:
 
     @cached_property
     def more(self) -> int:
-        """Extra width of the cells of zero and of the ends of the grid, in ordinary cells."""
+        """Extra width of the cells of zero and of the ends of the grid, in units of an ordinary cell."""
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
     @cached_property
     def cells(self) -> int:
-        """Total width of all cells, in ordinary cells."""
+        """Width of all cells together, in units of an ordinary cell."""
         return int(self.grid.last - self.grid.first) + 1 + self.more * len(self.heaps)
 
     @property

@@ -143,7 +143,7 @@ def log_density(
 
 
 def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
-    """Return the knots (sorted values and ends of the grid) number start, ..., stop, in steps of the grid."""
+    """Return knots start, ..., stop in steps of the grid; knots are the sorted values and both ends of the grid."""
     n, grid = values.n, values.grid
     first, last = max(start - 1, 0), min(stop, n)
     inside, less = values.near([(first, last)] if first < last else [])

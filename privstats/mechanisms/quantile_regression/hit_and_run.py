@@ -125,7 +125,7 @@ class CheckLines:
         return np.asarray(theta * min(1.0, self.target.radius / max(float(np.abs(theta).sum()), self.target.radius)))
 
     def look(self, halves: FloatArray) -> None:
-        """Use the rows whose residual can change sign within `halves` of the centre, and the sums over all others."""
+        """Select the rows whose residual can change sign within `halves` of the centre; sum the others up once."""
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
         rows = self.pool.rows
