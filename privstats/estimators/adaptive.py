@@ -1,7 +1,7 @@
-"""Adaptive regression: whiten predictors, then choose between moments, Newton steps and a perturbed minimiser.
+"""Adaptive regression: whiten predictors, then choose between noisy moments, Newton steps and a perturbed minimiser.
 
-Stages, as numbered in docstrings: 0 column scales; L levels; 1 coarse matrix and the choice. The branches are
-`sufficient_statistics`, `least_squares` and `perturbed_least_squares`.
+Docstrings number the stages: 0 column scales; L levels of factors; 1 second moments of standardised columns (the
+coarse matrix) and the choice. Methods: `sufficient_statistics`, `least_squares` and `perturbed_least_squares`.
 """
 
 from __future__ import annotations
@@ -77,26 +77,26 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
-# by branch: the main question, whose share also pays for the optional questions
+# for each branch (method of estimation): its main question, which shares its budget with the optional questions
 HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Regression that releases scales, levels and a coarse matrix, and then follows the most precise branch.
+    """Regression that releases column scales, level counts and a coarse matrix, and then takes the most precise method.
 
     Parameters
     ----------
     noises : Noises
     loss : Loss
     branches : tuple of str
-        Among "moments", "steps" and "perturbed".
+        Methods to choose from: "moments", "steps" (Newton steps) and "perturbed" (a perturbed minimiser).
     tail : str
-        "usual", or "cautious": more scores may lie beyond the released histogram, and all along one coefficient.
+        "usual", or "cautious": more scores may lie beyond the released histogram, and all may affect one coefficient.
     cov_type : str
-        "HC", or "nonrobust".
+        "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
-        Share of the coarse matrix before a perturbed minimiser (`coarse_share`); by default the share in `SHARES`.
+        Budget share of the coarse matrix before a perturbed minimiser (`coarse_share`); by default that in `SHARES`.
     """
 
     noises: Noises = NORMAL
@@ -117,7 +117,7 @@ class Adaptive:
         coarse = self.coarse or shares["coarse matrix"]
         if self.loss.needs_scale:  # the Hessian gets the same share; the coefficients get the rest
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # left for either branch
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for either method
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -132,7 +132,7 @@ class Adaptive:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
+        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -142,11 +142,11 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether a perturbed minimiser is among the branches: then inference uses the coarse matrix, too."""
+        """Whether a perturbed minimiser is among the methods; then standard errors use the coarse matrix, too."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
-        """Release everything after the scales, and return the estimate of the chosen branch."""
+        """Make all releases after the column scales, and return the estimate by the chosen method."""
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
         sizes = replace(sizes, released=(scales.rows, scales.rows_sd) if public.used is None else ())
@@ -172,7 +172,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        if len(self.branches) > 1:  # harmonic means: intervals that are not given count as infinitely long
+        if len(self.branches) > 1:  # harmonic means of lengths: intervals that are not given count as infinitely long
             fewer = 1 / max(levels.told, 1 / box.c)
 
             def length(name: str) -> float:
@@ -186,7 +186,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # moments give a better value, which replaces it
+        response = {"response_sd": scales.response_sd}  # the branch "moments" replaces it by a better value
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
@@ -201,7 +201,7 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Return the problem before the choice, like `begun`, when inference uses the coarse matrix, too."""
+        """Return the problem before the choice of a method, like `begun`, if intervals also use the coarse matrix."""
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_scales(box, ranked)
@@ -217,13 +217,13 @@ class Adaptive:
 
 
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an entry of the coarse matrix when rows have norm at most 1."""
+    """Return the noise sd of an off-diagonal entry of the coarse matrix if rows have norm at most 1."""
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastLaws:
-    """Noise laws of questions at a given part of the promise, computed before any release: public and free.
+    """Noise distributions of releases at a given part of the privacy budget, computed before any release, at no cost.
 
     Parameters
     ----------
@@ -235,22 +235,22 @@ class ForecastLaws:
     relation: Relation
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise that the mechanism `by` would add to the answer."""
+        """Return the distribution of the noise that the mechanism `by` would add to the answer of a question."""
         return by.law(self.promise, question.within, self.relation)
 
 
 def carries_steps(
     by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = UNINFORMATIVE
 ) -> bool:
-    """Return whether the Hessian of Newton steps is expected to exceed its noise, from public facts only.
+    """Return whether the Hessian of Newton steps is expected to exceed its noise, computed from public facts only.
 
     If not, optional questions are not worth their share, and releasing the moments of the box with the whole budget
-    has less noise than with the budget left after the first stages of `Adaptive`.
+    has less noise than releasing them with the budget left after the first stages of `Adaptive`.
 
     Parameters
     ----------
     most : float
-        Relative noise of the Hessian from which on the Hessian counts as not exceeding its noise.
+        Smallest noise, relative to the Hessian, at which the Hessian counts as not exceeding its noise.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(ForecastLaws(part, relation), by, columns)
@@ -258,7 +258,7 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the largest noise eigenvalue, relative to n, of a coarse matrix released with the whole promise."""
+    """Return the largest eigenvalue of the coarse matrix's noise at the whole budget, divided by the number of rows."""
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
 

@@ -29,19 +29,19 @@ class PublicFacts:
     offered : int or None
         Number of rows handed over, if public.
     used : int or None
-        Number of rows that contribute, if public: every row is complete, and no row is left out or weighted.
+        Number of rows used, if public: then every row is complete, and no row is left out or weighted.
     units : int or None
         Number of units, if rows belong to units and their number is public.
     by_unit : bool
-        Whether rows belong to units: then scores are summed within units, and counted in units.
+        Whether rows belong to units: then scores are added up within units, and units are counted in place of rows.
     intervals : bool
         Whether standard errors are wanted.
     design : Design
-        Names, factors with contrasts, bounds; no data.
+        The design's column names, factors with contrasts, and bounds; no data.
     assumed : int or None
         Number of rows that a plan assumes; estimators never use it.
     rows_per_unit : int
-        Largest number of rows of one unit that count.
+        Largest number of rows of one unit that are used.
     """
 
     offered: int | None
@@ -56,20 +56,20 @@ class PublicFacts:
 
 @dataclass(frozen=True)
 class Noises:
-    """The additive mechanism for each kind of question.
+    """Additive noise mechanisms, one for each kind of question.
 
     Parameters
     ----------
     counts : Mechanism
-        For histograms and counts.
+        Mechanism for histograms and counts.
     columns : Mechanism
-        For sums of columns and of their squares.
+        Mechanism for sums of columns and of their squares.
     vector : Mechanism
-        For sums of scores.
+        Mechanism for sums of scores.
     matrix : Mechanism
-        For second moments.
+        Mechanism for matrices of second moments.
     free_products : bool
-        Whether second moments of clipped scores cost nothing extra when released with their sum (`SumAndProducts`).
+        Whether second moments of clipped scores cost no budget if released together with their sum (`SumAndProducts`).
     shares : str
         Key of these noise laws in tables of default budget shares.
     """
@@ -83,7 +83,7 @@ class Noises:
 
     @property
     def products(self) -> Mechanism:
-        """The mechanism for second moments of rows in a ball: `matrix`, or matrix-t if `matrix` needs rows in a box."""
+        """Mechanism for second moments of rows in a ball: `matrix`, or matrix-t if `matrix` is for rows in a box."""
         return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
 
 
@@ -93,13 +93,13 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 
 @dataclass(frozen=True, eq=False)
 class ByBranch(Mapping[str, float]):
-    """Expected interval lengths by branch, computed on access only, so that a rehearsal computes none.
+    """Expected interval lengths by branch (method), computed on access only: planning a fit computes none.
 
     Parameters
     ----------
     branches : tuple of str
     of : callable
-        Maps a branch to its expected length.
+        Function that maps a branch to its expected interval length.
     """
 
     branches: tuple[str, ...]
@@ -128,12 +128,12 @@ def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
 
 
 def sd_of(law: Any) -> float:
-    """Return the noise sd of a coordinate; all coordinates have the same sd."""
+    """Return the sd of a noise distribution's first coordinate; all coordinates have the same sd."""
     return float(np.sqrt(law.variance()[0]))
 
 
 def score_sd(ask: Laws, question: Question, by: Noises) -> float:
-    """Return the noise sd of a coordinate of a sum of scores, released with or without their products."""
+    """Return the noise sd of a coordinate of a sum of scores, released with or without the products of scores."""
     law = ask.law(question, by=by.vector)
     if isinstance(question.within, SumAndProducts):
         within, unit = question.within, 1 / question.within.corner
@@ -154,12 +154,12 @@ class Estimator(Protocol):
 
 
 CHOICES = ("usual", "cautious")  # values of the option `tail`
-# fields set by the model and not by the user
+# fields of estimators that the model sets, and not the user
 FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows", "sigma")
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:
-    """Return the estimator with the given options; refuse options that are not fields of it."""
+    """Return the estimator with the given options; raise an error if an option is not a field of the estimator."""
     own = {f.name for f in fields(estimator)} - set(FIXED)
     for name in options:
         if name not in own:

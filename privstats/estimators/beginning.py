@@ -19,7 +19,7 @@ from privstats.sets.vectors import Products, Squares
 
 
 def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[float, float]:
-    """Release the mean and the standard deviation of the offset, in units of the linear predictor."""
+    """Release the mean and the standard deviation of the model's offset, in units of the linear predictor."""
     if not box.design.offset:
         return 0.0, 0.0
     low, high = box.design.offset_bounds
@@ -33,14 +33,14 @@ def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[flo
     release = ask(Sum("scales", WeightedColumns(entry), within=within, item="of the offset"), by=by.columns)
     mean, square = release.value / scales.rows
     sd1, sd2 = np.sqrt(release.law.variance()) / scales.rows
-    mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)  # posterior mean, uniform prior on [-1, 1]
+    mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)  # posterior mean, prior uniform on [-1, 1]
     variance = float(square) - mean**2
     clear = variance > float(np.hypot(sd2, 2 * mean * sd1))
     return middle + half * mean, half * float(np.sqrt(np.clip(variance, 0.0, 1.0))) if clear else 0.0
 
 
 def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tuple[Scales, Sizes]:
-    """Release column scales, and the numbers of rows and scores where they are not public."""
+    """Release scales of the columns, and the numbers of rows and of scores if these are not public."""
     scales = column_scales(ask, by, box, public.used)
     released = (scales.rows, scales.rows_sd) if public.used is None else ()
     return scales, replace(sizes_of(ask, by, public, scales.rows), released=released)
@@ -57,7 +57,7 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Release levels, second scales of some columns and the coarse matrix; return the problem they define.
+    """Release level counts, new scales of some columns and the coarse matrix; return the estimation problem.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def begun(
     box : PublicBox
     scales : Scales
     sizes : Sizes
-        Numbers of rows and scores, before levels are left out.
+        Numbers of rows and scores, before rows of rare levels are left out.
     needed : float
-        Minimum number of rows of a level whose coefficient can be estimated.
+        Smallest number of rows of a factor level whose coefficient can be estimated.
     share_of : tuple of str
-        Labels of the main questions; optional questions take a part of their shares.
+        Labels of the main questions; optional questions take a part of the main questions' budget shares.
     worth : bool
-        Whether optional questions are worth their share.
+        Whether optional questions are worth their budget share.
     """
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of, worth)
@@ -94,17 +94,17 @@ def begun_about(
     item: str = "",
     rows_for_one: float = 1.0,
 ) -> Problem:
-    """Return the problem of a loss that starts from the least-squares fit of a transformed response.
+    """Return the estimation problem of a loss that starts from the least-squares fit of a transformed response.
 
     Parameters
     ----------
     ask : Ask
     about : TransformedAsk
-        The same questions about the transformed response.
+        Asks the questions of `ask` about the transformed response.
     item : str
         Label of the question for the Hessian, whose noise decides which levels are estimable.
     rows_for_one : float
-        Rows needed for the information of one row about a mean or a median; multiplies the rows that a level needs.
+        Number of rows that are as informative as one row is about a mean or median; multiplies the rows a level needs.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
     needed = READABLE[by.shares] * rows_for_one * entry_sd(ask, rough, by)

@@ -67,18 +67,18 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # noise added to separate tied responses, in half-ranges; with less noise sampling is slow
-NOISE_SHARE = 0.3  # the kernel is widened until noise is this share of the Hessian's smallest eigenvalue
+JITTER = 2.0**-11  # noise that separates tied responses, in half-ranges; with less noise, sampling is slow
+NOISE_SHARE = 0.3  # kernels are widened until noise is at most this share of the Hessian's smallest eigenvalue
 
 
 @dataclass(frozen=True)
 class ChosenQuantile(ABC):
-    """Quantile regression: one mechanism chooses the coefficients for each tau; others release the Hessian and moments.
+    """Quantile regression: one mechanism draws the coefficients for each tau; others release Hessian and moments.
 
     Parameters
     ----------
     noises : Noises
-        The mechanisms of the other questions; `matrix` and `counts` are used.
+        Mechanisms of the other questions; only `matrix` and `counts` are used.
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
@@ -103,7 +103,7 @@ class ChosenQuantile(ABC):
     @property
     @abstractmethod
     def by(self) -> Mechanism:
-        """The mechanism that chooses the coefficients."""
+        """Mechanism that draws the coefficients."""
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         box = PublicBox(public.design)
@@ -147,7 +147,7 @@ class ChosenQuantile(ABC):
         return (note("chain", length=SWEEPS, steps="sweeps", cure="delta=1e-6 or mu= has an exact method"),)
 
     def _chosen(self, ask: Ask, box: PublicBox, tau: float) -> Release:
-        """Release the coefficients for one tau, in scaled columns with the intercept first."""
+        """Release the coefficients for one tau, in units of the scaled columns, with the intercept first."""
         order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
         rows = np.column_stack([np.eye(box.width)[:, order], box.response / (1.0 + box.offset_reach)])
         within = CheckLosses(box.c, tau, float(self.theta_bound), box.intercept is not None)
@@ -157,7 +157,7 @@ class ChosenQuantile(ABC):
     def _equation(
         self, ask: Ask, box: PublicBox, tau: float, chosen: Release, moments: NoisyMatrix, rows: float
     ) -> EstimatingEquation:
-        """Release a scale of the residuals, and the Hessian with a kernel width computed from that scale."""
+        """Release the residuals' scale, then the Hessian by a kernel of a width from it; return the equation."""
         assert chosen.law is not None
         item, c, onto = item_of(self.taus, tau).strip(), box.c, to_columns(box)
         theta, unit = onto @ chosen.value, 1.0 + box.offset_reach
@@ -178,7 +178,7 @@ class ChosenQuantile(ABC):
         level = 1.0 / (width * kernel_mean(width / sigma, tau))
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
-        # information: rows x density for the intercept; also x second moment for other directions
+        # information = rows times density along the intercept, and times the second moment of x along other directions
         known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
         constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
         meat = quantile_scores_of(known, tau, rows).value
@@ -198,7 +198,7 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return notes if the bound on the coefficients, or noise, may determine the estimate more than the rows do."""
+        """Return notes if the bound on coefficients, or the noise, may determine the estimate more than the data do."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
@@ -206,7 +206,7 @@ class ChosenQuantile(ABC):
         return (*([edge] if at_edge else []), *([few] if self._scattered(box, tau, chosen, rows) else []))
 
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
-        """Whether noise is likely to determine the estimate more than the rows do, given their number and the budget.
+        """Return whether noise probably determines the estimate more than the data, by number of rows and budget.
 
         The density ``exp(-c |score|)`` has mass of about ``d! 2^d / (c n f)^d / det(E x x')`` near the minimiser,
         where f is the density of the responses (`DENSITY`) and predictors are uniform (``det = 3^(1 - d)``). Elsewhere
@@ -222,7 +222,7 @@ class ChosenQuantile(ABC):
 
 @dataclass(frozen=True)
 class KNormGradientQuantile(ChosenQuantile):
-    """The K-norm gradient mechanism (Reimherr and Awan 2019)."""
+    """Quantile regression by the K-norm gradient mechanism (Reimherr and Awan 2019)."""
 
     @property
     def by(self) -> Mechanism:
@@ -231,7 +231,7 @@ class KNormGradientQuantile(ChosenQuantile):
 
 @dataclass(frozen=True)
 class ExponentialQuantiles(ChosenQuantile):
-    """The exponential mechanism on the loss: estimates only, for comparison."""
+    """Quantile regression by the exponential mechanism on the loss: estimates without intervals, for comparison."""
 
     @property
     def by(self) -> Mechanism:
@@ -242,7 +242,7 @@ class ExponentialQuantiles(ChosenQuantile):
 
 
 def least_score(tau: float, columns: int, intercept: bool) -> float:
-    """Return the smallest sup norm of the mean score when theta is far from the minimiser, over all directions.
+    """Return the smallest sup norm of the mean score over all directions in which theta is far from the minimiser.
 
     If all rows lie on one side of the plane, the norm is min(tau, 1 - tau). If the slope is steep, only the share s of
     rows with the largest x lies on one side; for x uniform on [-1, 1] the score is ``(|s - tau|, s (1 - s))``, whose

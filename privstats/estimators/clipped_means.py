@@ -1,4 +1,4 @@
-"""Group means by clipped least squares on group dummies: the noise scales with the values' sd, not their bounds."""
+"""Group means by clipped least squares on group dummies: the noise depends on the values' sd, not on their bounds."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class ClippedMeans:
     """Group means as coefficients of group dummies, by clipped Newton steps; without groups, of an intercept.
 
     The clipping threshold with the shortest intervals is computed from a released histogram of score lengths, and the
-    intervals allow for the clipping bias. So wide bounds cost little here; the noise of sums is proportional to them.
+    intervals allow for the clipping bias. So wide bounds cost little here; noise of plain sums is proportional to them.
 
     Parameters
     ----------
     noises : Noises
     sums : Means, optional
-        Estimator used instead, if its intervals are expected to be shorter.
+        Estimator from released sums, used instead if its intervals are expected to be shorter.
     """
 
     noises: Noises = NORMAL
@@ -44,7 +44,7 @@ class ClippedMeans:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
+        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
         return MOST_FIRST_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -57,7 +57,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if below_noise(scales):  # both lengths use a guessed variance: choose by it, but do not report it
+            if below_noise(scales):  # lengths from a guessed variance serve for the choice and are not reported
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -72,32 +72,32 @@ class ClippedMeans:
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
-        """Return the expected interval length of sums relative to no privacy, for groups of equal size."""
+        """Return the expected interval length of `sums` over that without privacy, for groups of equal size."""
         assert self.sums is not None
         groups, (mean, variance) = len(public.design.names), spread(scales)
         count, total = self.sums.noise_variances(ask, public)
         return float(np.sqrt(1 + (total + mean**2 * count) * groups / (scales.rows * variance)))
 
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
-        """Return the expected relative length of steps; infinite above `MOST_STEPS`.
+        """Return the expected interval length of Newton steps over that without privacy; infinite above `MOST_STEPS`.
 
-        Sums have relative length at least 1, so a wrong choice of steps costs at most the factor `MOST_STEPS`.
+        The ratio for sums is at least 1: if steps are chosen wrongly, intervals are at most `MOST_STEPS` times as long.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # histograms hide a rare value
+        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # a histogram of scores may not show a rare value
         return length if length <= MOST_STEPS and not two else np.inf
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean and variance of the response in half-ranges; if below its noise, a guess of it."""
+    """Return the released mean and variance of the response, in half-ranges; a variance below its noise is guessed."""
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)
 
 
 def below_noise(scales: Scales) -> bool:
-    """Return whether the response's variance is below its noise, so that `spread` returns a guess."""
+    """Return whether the response's variance is below its noise; then `spread` returns a guessed variance."""
     _, noise, variance = _moments(scales)
     return variance - noise < FLOOR * noise
 

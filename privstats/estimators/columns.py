@@ -1,4 +1,4 @@
-"""Common parts of location estimators: public facts of columns, and questions about columns, also by group."""
+"""Common parts of estimators of means and quantiles: public facts of columns, and questions by column and group."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from privstats.sets.base import Set
 from privstats.sets.cells import ByCell, Cells, Line
 from privstats.sets.vectors import Fractions
 
-COUNTS = Laplace()  # mechanism for numbers of rows
-FINEST = 6  # digits of the range that the public grid resolves, if no step is declared
-LEAST = 500  # minimum points of a coarser grid: rounding moves a value by at most a thousandth of its range
-DOUBLE_BITS = 50  # a step is at least 2^-50 of the largest number, so that doubles can count grid points
+COUNTS = Laplace()  # mechanism that releases numbers of rows
+FINEST = 6  # number of decimal digits of the range that the public grid resolves, if no step is declared
+LEAST = 500  # smallest number of points of a coarser grid: rounding moves a value by at most a thousandth of its range
+DOUBLE_BITS = 50  # a grid's step is at least 2^-50 of the largest value, so that double precision can count the points
 
 DEPENDENT = (
     "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
@@ -41,14 +41,14 @@ Grid = float | Mapping[str, float] | None
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Public facts of a column whose location is estimated.
+    """Public facts of a column whose mean, quantile or mode is estimated.
 
     Parameters
     ----------
     code : str
         The column's expression in the formula.
     low, high : float
-        Range of the values; of the positions of levels, if the column has levels.
+        Range of the values; for a column with levels, range of the levels' positions 0, 1, ...
     step : float
         Step of the public grid on which the values lie, or to which they are rounded.
     declared : bool
@@ -56,7 +56,7 @@ class ColumnFacts:
     levels : int
         Number of declared levels; 0 for a numeric column.
     between : bool
-        Whether values may lie between grid points, and so are rounded.
+        Whether values may lie between grid points; then they are rounded to the grid.
     """
 
     code: str
@@ -73,14 +73,14 @@ class ColumnFacts:
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
-        """Return grid points rounded to the decimals of the step: 20.7, and not the float 207 * 0.1."""
+        """Return grid points rounded to the number of decimals of the step: 20.7, and not the float 207 * 0.1."""
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
     def around(self, ends: FloatArray) -> FloatArray:
-        """Return ends of intervals, shape (..., 2), widened by the largest rounding error of the values.
+        """Return the ends of intervals, shape (..., 2), moved outwards by the largest rounding error of the values.
 
-        On the finest grid, ends at zero and at the bounds are taken as exact values and not moved.
+        On the finest grid, ends at zero and at the bounds are taken as exact values and are not moved.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
@@ -88,7 +88,7 @@ class ColumnFacts:
         return np.where(np.isin(ends, values), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
-        """Return the column, if its values are rounded, on the finest grid with `LEAST` to `most` points."""
+        """Return the column on the finest grid of `LEAST` to `most` points; unchanged if its values are not rounded."""
         if not self.between:
             return self
         first = math.floor(math.log10(self.step))
@@ -105,13 +105,13 @@ def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:
     ----------
     design : Columns
     grid : float or mapping of str to float, optional
-        The step between possible values, for all columns or by name; by default the declared step, such as
+        Step between possible values, for all columns or by column name; by default the declared step, such as
         ``range(0, 101)``.
 
     Raises
     ------
     OptionError
-        If `grid` is not a step within the bounds, or names another column.
+        If `grid` is not a step that fits into the bounds, or names a column that is not in the formula.
     """
     codes = [part.code for part in design.targets]
     stray = [name for name in grid if name not in codes] if isinstance(grid, Mapping) else []
@@ -133,7 +133,7 @@ def _facts(part: Any, step: float | None) -> ColumnFacts:
 
 
 def _declared(step: Any, code: str, low: float, high: float) -> float:
-    """Return a declared step between the possible values of a column, or refuse it."""
+    """Return a declared step between the possible values of a column; raise an error if the step is not valid."""
     if not (is_number(step) and _finest(low, high) <= step <= high - low and math.floor(high / step) * step >= low):
         raise OptionError(
             f"grid is {quote(step)} and not a step between the possible values of '{code}', from {low:g} to {high:g}; "
@@ -154,14 +154,14 @@ def _finest(low: float, high: float) -> float:
 
 
 def spelled(columns: Sequence[ColumnFacts], values: FloatArray) -> FloatArray:
-    """Return values, shape (columns times groups, ...), rounded to the decimals of their columns' grids."""
+    """Return values, shape (columns times groups, ...), each rounded to the decimals of its column's grid."""
     parts = np.split(values, len(columns))
     return np.concatenate([column.spelled(part) for column, part in zip(columns, parts, strict=True)])
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Questions about all rows, or about each group of a column with declared levels.
+    """Builder of questions about all rows, or about each group of rows with one declared level of a column.
 
     Parameters
     ----------
@@ -178,27 +178,27 @@ class Grouping:
 
     @property
     def cells(self) -> int:
-        """Number of sets of rows: the number of groups, or 1."""
+        """Number of sets of rows that are asked about: the number of groups, or 1 without grouping."""
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
-        """Return the set of a row's vector, or of the vector with its group."""
+        """Return the set in which a row's vector lies; with groups, the set of pairs of group and vector."""
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return the row function, preceded by the row's group if there are groups."""
+        """Return the row function; with groups, its value is preceded by the row's group."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
-        """Return the mechanism, applied to each group separately if there are groups."""
+        """Return the mechanism; with groups, it is applied to each group separately."""
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
-        """Return the row function of a column's values."""
+        """Return the row function that gives the value of column j."""
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
-        """Return the question for the values of column j; `about` is the approximate number of values in each cell."""
+        """Return the question for the values of column j; `about` is the approximate number of values in each group."""
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 
@@ -211,16 +211,16 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class RowNumbers:
-    """Number of rows in each group: public, or released with little noise.
+    """Numbers of rows in the groups: public, or released with little noise.
 
     Parameters
     ----------
     each : ndarray, shape (cells,)
-        Number of rows, at least 1.
+        Number of rows in each group, at least 1.
     certain : bool
-        Whether the numbers are of rows used; False if some of the rows may be missing.
+        Whether the numbers count used rows only; False if some of the counted rows may have missing values.
     diagnostics : mapping of str to float
-        The number of rows used and its standard error, where it was released.
+        The number of rows used and its standard error, if the number was released.
     """
 
     each: FloatArray
@@ -229,7 +229,7 @@ class RowNumbers:
 
     @classmethod
     def public(cls, rows: int, certain: bool) -> RowNumbers:
-        """Return a public number of rows; an upper bound if rows may be missing."""
+        """Return a public number of rows without groups; it is an upper bound unless `certain`."""
         return cls(np.array([float(max(1, rows))]), certain)
 
     @classmethod
@@ -239,19 +239,19 @@ class RowNumbers:
 
 
 def used(counts: FloatArray, variance: FloatArray) -> dict[str, float]:
-    """Return the number of rows used and its standard error, from released counts of groups."""
+    """Return the total number of rows used and its standard error, from the released counts of the groups."""
     return {"rows used": float(counts.sum()), "rows used sd": math.sqrt(float(variance.sum()))}
 
 
 def no_intervals(public: PublicFacts, neighbors: Neighbors, noise: Note | None = None) -> tuple[Note, ...]:
-    """Return notes with the reason if no release could give intervals; empty if intervals are possible.
+    """Return a note with the reason why there are no intervals; an empty tuple if intervals are possible.
 
     Parameters
     ----------
     public : PublicFacts
     neighbors : Neighbors
     noise : Note, optional
-        Note on the size of the noise, for a fit whose whole budget went into the estimates.
+        Note on the size of the noise, for a fit that spent its whole budget on the estimates.
     """
     if not public.intervals:
         return (noise or noise_note({}),)

@@ -1,4 +1,4 @@
-"""Estimators from counts: histograms and modes, by group."""
+"""Estimators from numbers of rows: histograms and modes, of all rows or by group."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Histogram:
     Parameters
     ----------
     bins : int or sequence of float, optional
-        Number of bins, or their edges; not needed for a column with levels. This and `density` are options of the user.
+        Number of bins, or their edges; not needed for a column with levels. The user sets `bins` and `density` only.
     density : bool
-        Whether to return shares of rows over bin widths (over 1 for levels) instead of counts.
+        Whether to return densities, the shares of rows divided by the bin widths (by 1 for levels), instead of counts.
     noise : Additive
     neighbors : Neighbors
-        The neighbouring relation; with several rows per unit there are no intervals.
+        Neighbouring relation; with several rows per unit there are no intervals.
     """
 
     bins: Any = None
@@ -54,7 +54,7 @@ class Histogram:
             raise OptionError(f"density is {quote(self.density)}; write density=True or density=False")
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Table | PointEstimate:
-        """Release the counts, group by group, bin by bin."""
+        """Release the number of rows in each bin of each group; return the histogram."""
         design = public.design
         edges, grouping = design.edges("dp_hist", self.bins), Grouping.of(design)
         bins, names = len(edges) - 1, design.names
@@ -77,14 +77,14 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Mode:
-    """The mode: the bin or level with the most rows, chosen by a private mechanism.
+    """Estimator of the mode: a private mechanism chooses the bin or level with the most rows.
 
     Parameters
     ----------
     bins : int or sequence of float, optional
-        As for `Histogram`. This and `grid` are options of the user.
+        Number of bins, or their edges, as for `Histogram`. The user sets `bins` and `grid` only.
     grid : float or mapping, optional
-        The step between the possible values of a numeric column, which are then the candidates.
+        Step between the possible values of a numeric column; these values are then the candidates for the mode.
     mechanism : Mechanism
     neighbors : Neighbors
         The neighbouring relation.
@@ -97,7 +97,7 @@ class Mode:
     shares: Mapping[str, float] = field(default_factory=lambda: {"mode": 1.0})
 
     def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
-        """Choose the bin of each group; return its middle, or the position of a level."""
+        """Choose the bin or level with the most rows in each group; return the bin's middle or the level's position."""
         design = public.design
         edges, grouping = self._edges(design), Grouping.of(design)
         release = ask(counts_question("mode", edges, grouping), by=grouping.answered(self.mechanism))
@@ -107,7 +107,7 @@ class Mode:
         return PointEstimate(tuple(design.names), (ends[chosen] + ends[chosen + 1]) / 2, why)
 
     def _edges(self, design: Any) -> tuple[float, ...]:
-        """Return the edges of the bins; by default each point of a declared grid is a bin."""
+        """Return the edges of the bins; by default there is one bin for each point of a declared grid."""
         facts = column_facts(design, self.grid)[0]
         edges: tuple[float, ...] = design.edges("dp_mode", self.bins, facts.step if facts.declared else None)
         return edges

@@ -1,4 +1,4 @@
-"""Entries of the moments matrix: the levels of a factor add no more to a row's length than a single number does."""
+"""Entries of the rows whose second moments are released: a factor adds as little to a row's length as one number."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
-MOST_COLUMNS = 20  # columns per predictor of a row from which on moments have less noise, whatever the bounds
-MOST_CONDITION = 1e10  # largest condition number of contrasts that identify the levels of a factor
+MOST_COLUMNS = 20  # columns per predictor above which moments have less noise than Newton steps, at any bounds
+MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts count as identifying its levels
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Public facts about the entries (1, z) of a row whose products are released; the response is the last entry.
+    """Public facts about the entries (1, z) of a row, whose products are released; the response is the last entry.
 
-    With factor columns coded by -1 and 1, each entry of a row is as long as the constant, and the noise of all moments
-    is proportional to the number of columns. With one indicator per level, a row has a single 1 among the entries of a
-    factor: they add 1 to its squared length, however many levels there are.
+    If factor columns are coded by -1 and 1, each entry is as large as the constant, and the noise of all moments is
+    proportional to the number of columns. With one indicator per level, a row has a single 1 among the entries of a
+    factor: these entries add 1 to the row's squared length, at any number of levels.
 
     Parameters
     ----------
     box : PublicBox
     by_level : bool
-        Whether levels of factors are entries; otherwise coded columns are.
+        Whether entries are indicators of factor levels; otherwise entries are the factors' coded columns.
     counted : bool
         Whether the number of rows is released.
     """
@@ -45,9 +45,9 @@ class Entries:
 
     @cached_property
     def coded(self) -> tuple[tuple[int, tuple[int, ...], FloatArray], ...]:
-        """(factor, columns replaced by its levels, their values at the levels), the factor with most levels first.
+        """Factors with level indicators, most levels first: (factor, columns replaced, these columns' values by level).
 
-        A factor is listed if it replaces two columns or more; an interaction replaces the columns of its parts, too.
+        A factor is listed if its indicators replace two or more columns; an interaction also replaces its parts' ones.
         """
         found, left = [], set(self.box.slopes) if self.by_level else set()
         for k, factor in sorted(enumerate(self.box.design.factors), key=lambda one: -len(one[1].levels)):
@@ -60,31 +60,31 @@ class Entries:
 
     @cached_property
     def others(self) -> list[int]:
-        """Columns that are entries themselves; the last is the response."""
+        """Positions of the columns that are entries themselves; the last is the response."""
         coded = {column for _, columns, _ in self.coded for column in columns}
         return [j for j in (*self.box.slopes, self.box.c) if j not in coded]
 
     @property
     def predictors(self) -> int:
-        """Largest number of nonzero entries in a row, including the constant but not the response."""
+        """Largest number of nonzero entries of any row, with the constant but without the response."""
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
     @property
     def lighter(self) -> float:
-        """Factor on the noise of whitened columns above which moments are chosen; less than 1 with many columns.
+        """Factor on the noise limits of whitened columns above which moments are chosen; below 1 if columns are many.
 
-        The noise of whitened columns increases with their number, the noise of entries only with the number of
-        predictors, but also with the response's bounds: at 20 levels steps are more precise, at 60 levels moments.
+        The noise of whitened columns increases with their number; that of moments increases with the number of
+        predictors and the response's bounds: Newton steps are more precise at 20 levels of a factor, moments at 60.
         """
         return min(1.0, MOST_COLUMNS * self.predictors / max(self.box.c, 1))
 
     @cached_property
     def within(self) -> BoxProducts:
-        """The set of rows.
+        """Set in which the rows' entries lie.
 
-        The first factor has an entry for every level. They add up to the constant, whose moments are then not released,
-        nor is the number of rows. Other factors have an entry for every level but the last.
+        The first factor has an entry for every level. These entries add up to the constant, so neither the constant's
+        moments nor the number of rows are released. Other factors have an entry for every level but the last.
         """
         own = len(self.others)
         if not self.coded:
@@ -94,7 +94,7 @@ class Entries:
         return CodedProducts(ends[-1] - 1 + own, intercept=False, counted=False, last_scale=scale, groups=groups)
 
     def quietest(self, laws: Mapping[str, Additive]) -> str:
-        """Return the noise law with the least mean variance in products with the response."""
+        """Return the name of the noise distribution with the smallest mean variance in products with the response."""
         with_response = self.within.where[:-1, -1]
 
         def variance(name: str) -> float:
@@ -105,21 +105,21 @@ class Entries:
 
     @cached_property
     def rows(self) -> RootWeighted | CodedColumns:
-        """The row function whose second moments are released."""
+        """Row function that gives the entries; its second moments are released."""
         box, factors = self.box, tuple(factor for factor, *_ in self.coded)
         columns = np.column_stack([np.eye(box.width)[:, self.others[:-1]], box.response / (1.0 + box.offset_reach)])
         return CodedColumns(factors, columns) if factors else RootWeighted(columns)
 
     @cached_property
     def constant(self) -> FloatArray:
-        """Coefficients of (1, z) whose linear combination is 1 in each row, shape (1 + entries,)."""
+        """Coefficients of a linear combination of (1, z) that equals 1 in each row, shape (1 + entries,)."""
         one = np.zeros(self.within.q + 1)
         one[list(self.within.groups[0]) if self.coded else 0] = 1.0
         return one
 
     @cached_property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps (1, z) to the design's columns and the response less offset, shape (1 + entries, c + 1)."""
+        """Matrix from (1, z) to the design's columns and the response minus offset, shape (1 + entries, c + 1)."""
         box, own = self.box, len(self.others)
         onto = np.zeros((self.within.q + 1, box.c + 1))
         onto[-own:, self.others] = np.eye(own)
@@ -134,21 +134,21 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether levels are entries and the predictors among the entries are a linear function of the columns."""
+        """Whether level indicators are entries, and the columns determine all predictors among the entries linearly."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 
     @cached_property
     def from_columns(self) -> FloatArray:
-        """Matrix that maps the design's columns to coordinates whose moments have about equal noise, shape (c, c).
+        """Matrix from the design's columns to coordinates whose moments have about equal noise, shape (c, c).
 
-        The coordinates are the predictors among the entries, if `told`; otherwise the columns.
+        The coordinates are the predictors among the entries if `told` is true; otherwise they are the columns.
         """
         return np.asarray(np.linalg.inv(self.to_columns[1:-1, :-1]) if self.told else np.eye(self.box.c), dtype=float)
 
 
 def response_scale(others: float) -> float:
-    """Return the scale of the response that divides noise best for coefficients of squared length `SIGNAL`.
+    """Return the response's scale at which the noise is least for a coefficient vector of squared length `SIGNAL`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Noise of an estimate without a released Hessian: the Hessian is that of synthetic rows, uniform in their bounds."""
+"""Noise of estimates without a released Hessian, by the Hessian of synthetic rows that are uniform in their bounds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from privstats.numerics.law import FloatArray
 
 FILLING = 4096  # number of synthetic rows
 FILLED = "if the predictors fill their bounds"
-DENSITY = 4.0  # density of responses at their quantile, per half-range: a normal median with sd of a tenth
+DENSITY = 4.0  # assumed density of the response at its quantile, per half-range: a normal median with sd 0.1
 LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"
 
 
 def filling_rows(box: PublicBox) -> FloatArray:
-    """Return public rows whose numbers are uniform in their bounds and whose levels are equally frequent, (rows, c)."""
+    """Return synthetic rows, shape (rows, c): numbers uniform in their bounds, levels of factors equally frequent."""
     rng, rows = public_stream(8), np.zeros((FILLING, box.c))
     coded = {j for factor in box.design.factors for j in factor.columns}
     for where, corners in box.identity().parts:
@@ -29,7 +29,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of rows that are uniform in their bounds; NaN if the number of rows is private.
+    """Return the Hessian of a loss over synthetic rows, uniform in their bounds; NaN if the number of rows is private.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
 
 
 def noise_through(hessian: FloatArray, noise: Loading) -> FloatArray:
-    """Return the covariance of ``hessian^-1 noise``; NaN if the Hessian is not known."""
+    """Return the covariance of ``hessian^-1 noise``, the noise in the estimate; NaN if the Hessian is not known."""
     if not np.isfinite(hessian).all():
         return np.full(hessian.shape, np.nan)
     inverse = np.linalg.pinv(hessian, hermitian=True)

@@ -1,4 +1,4 @@
-"""Noise of the first stage of fits by Newton steps, relative to the largest allowed, from public facts alone."""
+"""Noise of the coarse matrix before Newton steps, over the largest noise allowed, computed from public facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privstats.sets.vectors import Products
 
 
 class BySteps(Protocol):
-    """An estimator whose steps start from a coarse matrix."""
+    """An estimator by Newton steps that start from a coarse matrix (noisy second moments of the columns)."""
 
     @property
     def noises(self) -> Noises: ...
@@ -26,7 +26,7 @@ class BySteps(Protocol):
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
-    """Return the noise of the coarse matrix over the largest noise at which the Newton steps converge.
+    """Return the ratio of the coarse matrix's noise to the largest noise at which the Newton steps converge.
 
     Above 1 the steps may diverge: the coefficients of a logit with 3 predictors, of length 1.8, ended at length 37 in
     one of 7 fits at a noise of .3, and at .9 at most at a noise of .15.
@@ -35,7 +35,7 @@ def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, colu
     ----------
     estimator : BySteps
     promise : Promise
-        Guarantee of the whole fit.
+        Privacy guarantee of the whole fit.
     neighbors : Neighbors
     columns : int
         Number of columns of the design.

@@ -1,6 +1,6 @@
-"""Released scales of columns, and the box of standardised columns that follows from them.
+"""Released scales of columns, and the bounds of the standardised columns that follow from them.
 
-Numbers in docstrings are stages: 0 is the release of scales. All numbers here are public or released.
+Docstrings number the stages of a fit: 0 is the release of scales. All values here are public or released.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.vectors import Fractions, Squares
 
-NULL = 1e-8  # relative size below which an entry of a null space counts as rounding error
+NULL = 1e-8  # size below which an entry of a unit vector in a null space counts as rounding error
 
 
 @dataclass(frozen=True, eq=False)
 class StandardFrame:
-    """Standardised columns h = z'K, the response last, and the box in which they lie.
+    """Standardised columns h = z'K of a row z, the response last, and the box in which they lie.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class StandardFrame:
     scale : float
         Released scale of the response.
     redone : bool
-        Whether columns were computed from further releases (products, second scales) and differ from those of the box.
+        Whether columns differ from those of the design, by further releases (of products, or of new scales).
     """
 
     K: FloatArray
@@ -68,7 +68,7 @@ class StandardFrame:
 
     @cached_property
     def predictors(self) -> FloatArray:
-        """Matrix that maps z to standardised predictors, shape (width, c)."""
+        """Matrix that maps a row z to its standardised predictors, shape (width, c)."""
         return self.K[:, :-1]
 
     @cached_property
@@ -77,11 +77,11 @@ class StandardFrame:
         return self.K[: self.c, :-1]
 
     def theta(self, b: FloatArray) -> FloatArray:
-        """Return the coefficients of the design's columns for standardised coefficients b."""
+        """Return the coefficients of the design's columns, given the coefficients b of the standardised predictors."""
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
-        """Return a bound on the length of h'W over the box."""
+        """Return a bound on the length of h'W over all rows h in the box."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
@@ -93,7 +93,7 @@ class StandardFrame:
         return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
 
     def reach(self, b: Any) -> float:
-        """Return the largest |h'b| over the box."""
+        """Return the largest |h'b| over all rows h in the box."""
         images = [corners @ b[list(where)] for where, corners in self.parts]
         ends = [sum(float(pick(image)) for image in images) for pick in (np.max, np.min)]
         return max(map(abs, ends))
@@ -101,7 +101,7 @@ class StandardFrame:
 
 @dataclass(frozen=True, eq=False)
 class PublicBox:
-    """Public facts about a design's rows that estimators need."""
+    """Public facts about the rows of a design: positions, bounds and codes of its columns."""
 
     design: Any
 
@@ -115,7 +115,7 @@ class PublicBox:
 
     @cached_property
     def intercept(self) -> int | None:
-        """Position of the intercept among the coefficients, if there is one."""
+        """Position of the intercept among the coefficients; None without an intercept."""
         return list(self.design.names).index("Intercept") if self.design.intercept else None
 
     @cached_property
@@ -125,19 +125,19 @@ class PublicBox:
 
     @cached_property
     def offset(self) -> tuple[float, ...]:
-        """Coefficient of the offset in a row z, in the response's units if there is no link; empty without one."""
+        """Coefficient of the offset in the linear predictor; in response units without a link; empty without offset."""
         if not self.design.offset:
             return ()
         return (1.0 / float(self.design.response_half) if self.design.family is None else 1.0,)
 
     @cached_property
     def offset_reach(self) -> float:
-        """Bound on the absolute value of the offset times its coefficient."""
+        """Largest absolute value of the offset times its coefficient."""
         return max(map(abs, self.design.offset_bounds)) * self.offset[0] if self.offset else 0.0
 
     @cached_property
     def response(self) -> FloatArray:
-        """Weights whose product with a row z is its response less offset, shape (width,)."""
+        """Weights whose product with a row z is the response minus the offset, shape (width,)."""
         one = np.zeros(self.width)
         one[-1] = 1.0
         if self.offset:
@@ -146,22 +146,22 @@ class PublicBox:
 
     @cached_property
     def entries(self) -> FloatArray:
-        """Matrix that maps a row z to slopes' columns and response less offset, in [-1, 1]: (width, slopes + 1)."""
+        """Matrix from a row z to predictors and response minus offset, all in [-1, 1], shape (width, slopes + 1)."""
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
     @cached_property
     def usual(self) -> FloatArray:
-        """Part of its bounds to which each of `entries` is clamped when scales are released, shape (slopes + 1,).
+        """Limits of `entries` for the release of scales, as shares of the bounds, shape (slopes + 1,).
 
-        A column with a declared scale has bounds far beyond it; at these bounds its variance would be below the noise.
+        A column with a declared scale has bounds far beyond it; without a limit its variance would be below noise.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
 
     @cached_property
     def two_ended(self) -> NDArray[np.bool_]:
-        """Mask of columns with values -1 and 1 only, such as dummies, shape (c + 1,); False for the response."""
+        """Mask of the columns coded by -1 and 1 only, such as dummies, shape (c + 1,); False for the response."""
         two = np.zeros(self.c + 1, dtype=bool)
         for factor in self.design.factors:
             two[list(factor.columns)] = (np.abs(np.asarray(factor.contrasts, dtype=float)) == 1).all(axis=0)
@@ -171,15 +171,15 @@ class PublicBox:
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """(column, factor, factor) of product columns, to be centred at their factors; empty without intercept."""
+        """Positions (product, first column, second column) of products of columns; empty without an intercept."""
         return tuple(self.design.products) if self.design.intercept else ()
 
     @cached_property
     def public_range(self) -> FloatArray:
-        """M, shape (c, p): theta is M phi with ``|phi| <= 1`` if the response's mean is in [-1, 1] over the box.
+        """Matrix M, shape (c, p): theta is M phi with ``|phi| <= 1`` if the mean response is in [-1, 1] over the box.
 
-        The entries of phi are: means at the levels of the factor with most levels, at the mean codes of all others;
-        differences of another factor's levels from their mean, which are at most 2; and other columns' coefficients.
+        The entries of phi are the means at the levels of the factor with most levels, at the other factors' mean codes;
+        the differences of another factor's levels from their mean, at most 2; and the other columns' coefficients.
         """
         first = [] if self.intercept is None else [self.intercept]
         parts, left = [], set(range(self.c))
@@ -199,14 +199,14 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return directions of theta without information in rows at kept levels, shape (c, l), rounded."""
+        """Return the directions of theta about which rows at kept levels have no information, shape (c, l), rounded."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return rows on a lattice of the box, shape (k_1, ..., k_p, c), and its numeric axes; None if too many.
+        """Return a lattice of rows, shape (k_1, ..., k_p, c), and its numeric axes; None if it exceeds `most` rows.
 
-        Columns of one factor vary together, over kept levels; numeric columns vary from -1 to 1; products follow.
+        Columns of one factor vary together, over kept levels; numeric columns vary from -1 to 1; products are computed.
         """
         made = {j: (a, b) for j, a, b in self.products}
         free, axes = set(self.slopes) - set(made), []
@@ -245,7 +245,7 @@ class PublicBox:
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return groups of standardised columns that vary together, and the corners of their box, at kept levels."""
+        """Return groups of standardised columns that vary together, and the corners of their boxes at kept levels."""
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
         if self.intercept is not None:
@@ -275,7 +275,7 @@ class Scales:
     center, scale : ndarray, shape (c + 1,)
         Centres and scales of columns (0 and 1 for the intercept) and of the response less offset.
     below_noise : ndarray of bool, shape (c + 1,)
-        Whether a variance is below its own noise.
+        Whether a column's variance is below the noise of its release.
     sums : ndarray, shape (c + 1,)
         Sums of columns; for the intercept, `rows`.
     sd : ndarray, shape (c + 1,)
@@ -283,7 +283,7 @@ class Scales:
     rows_sd : float
         Standard deviation of the noise of `rows`; 0 if the number is public.
     rarer : float
-        Number of rows at the rarer end of the response's bounds if it may have two values only; otherwise inf.
+        If the response may have two values only, number of rows with the rarer one; otherwise inf.
     wrong : ndarray, shape (c + 1,)
         Noise sd of a squared scale; inf for scales that were released by ranks.
     """
@@ -300,7 +300,7 @@ class Scales:
 
     @property
     def response_sd(self) -> float:
-        """The response's std dev, or without an intercept its root mean square; NaN where it is below noise."""
+        """Standard deviation (without an intercept, root mean square) of the response; NaN if it is below noise."""
         seen = self.scale[-1] ** 2 > HIDDEN * self.wrong[-1]
         return float(self.scale[-1]) if seen else np.nan
 
@@ -311,13 +311,13 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     Parameters
     ----------
     spared : bool
-        Whether to omit the squares of columns with values -1 and 1, which are known from the number of rows, and to
-        release the response's square separately: under eps the noise increases with the number of sums.
+        Whether to omit the squares of columns coded by -1 and 1, whose sum is the number of rows, and to release the
+        response's squares by a separate question: under pure eps the noise increases with the number of sums.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
     known[-1] = spared
-    asked = np.argsort(known, kind="stable")  # columns whose squares are released come first
+    asked = np.argsort(known, kind="stable")  # columns with released squares come first
     within = Squares(len(asked), counted=used is None, squared=int((~known).sum()))
     columns = (box.entries / box.usual)[:, asked]
     release = ask(Sum("scales", WeightedColumns(columns), within=within), by=by.columns)
@@ -326,11 +326,11 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
 
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
-    """0a. Release the response's sum of squares about its released centre in a question of its own.
+    """0a. Release the response's sum of squares about its released centre, by a separate question.
 
     A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`): replacing a row moves the sum by
-    at most 1. The mean square exceeds the variance by the centre's squared error, whose public expectation is
-    subtracted.
+    at most 1. The mean square exceeds the variance by the squared error of the centre; the expectation of this error,
+    which is public, is subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response
@@ -351,7 +351,7 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 
 
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
-    """Return centres and scales from released sums and squares of the box's entries, in the order of `asked`."""
+    """Return centres and scales, from released sums and squares of the entries of rows in the order `asked`."""
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
     rows = float(used) if used is not None else max(float(values[0]), float(sd[0]), 1.0)
@@ -378,11 +378,11 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
-    """Return the share of rows at the rarer end of the response's bounds, if it may have two values; otherwise inf.
+    """Return the share of rows with the rarer value, if the response may have two values only; otherwise inf.
 
-    A response of mean a on [low, high] has at most the variance ``(high - a)(a - low)``, that of values at the ends.
-    A response declared in (0, 1), like a truth value, may have two values unless its variance is clearly smaller. A
-    response with other bounds, such as a skewed amount, may have two values only if its variance is that large.
+    A response of mean a on [low, high] has at most the variance ``(high - a)(a - low)``, reached by values at the ends.
+    A response declared in (0, 1) is taken to have two values unless its variance is clearly smaller. A response with
+    other bounds, such as a skewed amount, is taken to have two values only if its variance is clearly that large.
 
     Parameters
     ----------
@@ -405,16 +405,16 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """0c. Release centres and scales by ranks for columns with variances below noise: ranks do not depend on bounds.
+    """0c. Release centres and scales by ranks, which do not depend on bounds, for columns with variances below noise.
 
-    The centre is a median, the scale a quantile of distances from it on a logarithmic axis, over the normal quantile.
-    A scale above the first released one would be noise, and a column with an atom may be wider than this quantile
-    says: the scale is at most the first one, and at least a multiple of the noise of the column's mean.
+    The centre is a median; the scale is a quantile of distances from it (on a log axis) over the normal quantile. A
+    scale above the first released one would be noise, and a quantile understates the scale of a column with an atom:
+    the scale is at most the first one, and at least a multiple of the noise of the column's mean.
 
     Parameters
     ----------
     offered : int or None
-        Number of rows handed over, if public: the order of the quantile depends on it.
+        Number of rows handed over, if public; the probability of the quantile depends on this number.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     center, scale, below_noise, wrong = (
@@ -465,28 +465,28 @@ def ranked_scales(
 
 @dataclass(frozen=True, eq=False)
 class KnownMoments:
-    """Second moments per row of standardised columns and response, derived from released sums and sums of squares.
+    """Second moments per row of standardised columns and response, computed from released sums and sums of squares.
 
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
         Zeros off the diagonal, except for two dummies of one factor: ``z_i z_j = -1 - z_i - z_j`` for values -1 and 1.
     variance : ndarray, shape (c + 1, c + 1)
-        Variances of their errors: infinite for unknown entries.
+        Variances of the errors of `value`; infinite for unknown entries.
     """
 
     value: FloatArray
     variance: FloatArray
 
     def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return values and variances, shape (k, k), of which only the last, the response's square, is known."""
+        """Return values and variances, shape (k, k), with only the last entry known: the response's mean square."""
         value, variance = np.zeros((k, k)), np.full((k, k), np.inf)
         value[-1, -1], variance[-1, -1] = self.value[-1, -1], self.variance[-1, -1]
         return value, variance
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the moments implied by the scales; `moments` are variances over squared scales, shape (c + 1,)."""
+        """Return the moments implied by the scales; `moments`, shape (c + 1,): variances over squared scales."""
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
         read[[j for j, *_ in box.products]] = False
@@ -513,10 +513,10 @@ class KnownMoments:
 
 
 def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return scales large enough for rows of rare levels to be short, and variances over squared scales, (c + 1,).
+    """Return scales so large that rows of rare levels are short, and variances divided by squared scales, (c + 1,).
 
-    A row at an end of a two-valued column has a squared length of at most `HELD_LEAST` times c + 1. The response
-    counts as two-valued if its released variance is that of values at its bounds.
+    With either value of a two-valued column, a row's squared length is at most `HELD_LEAST` times c + 1. The response
+    counts as two-valued if its released variance is as large as that of values at both bounds.
     """
     two = box.two_ended.copy()
     two[-1] = np.isfinite(scales.rarer)
@@ -526,9 +526,9 @@ def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
 
 
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
-    """Return the frame of columns, centred and scaled by their released centres and scales.
+    """Return the standardised columns: centred and scaled by their released centres and scales.
 
-    A column that is constant over the kept levels is centred at this constant and not scaled, because its released
+    A column that is constant over the kept levels is centred at this constant and is not scaled, because its released
     centre and scale are noise.
     """
     center, scale = scales.center[:-1].copy(), scales.scale[:-1].copy()
@@ -544,10 +544,10 @@ def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -
 
 
 def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: bool = False) -> StandardFrame:
-    """Return the frame in which each product column is the product of its two standardised factors.
+    """Return the standardised columns with each product column replaced by the product of two standardised columns.
 
-    The product of x_a and x_b, centred and scaled by releases, is a linear function of x_a x_b, x_a, x_b and 1. So each
-    row's own columns are mapped linearly.
+    The product of standardised x_a and x_b is a linear function of x_a x_b, x_a, x_b and 1, so each row's columns are
+    mapped linearly.
     """
     design, K, parts = box.design, frame.K.copy(), dict(frame.parts)
     middle, half = np.asarray(design.centers), np.asarray(design.halves)
@@ -581,13 +581,13 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """0b. Release scales a second time, for products and for columns whose variance was below its noise.
+    """0b. Release scales a second time, for products and for columns whose variances were below their noise.
 
-    Nothing is released if `worth` is False or no column needs it.
+    Nothing is released if `worth` is False or no column needs a new scale.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()
-    wanted[-1] &= by.free_products  # under eps a second release of the response costs more than it gains
+    wanted[-1] &= by.free_products  # under pure eps a second release for the response costs more than it gains
     if made:
         wanted[made] = True
     spreads = ((j, spread) for at, ends in frame.parts for j, spread in zip(at, np.ptp(ends, axis=0), strict=True))

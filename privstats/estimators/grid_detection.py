@@ -1,8 +1,8 @@
 """Private test of whether a column's values lie on a coarse decimal grid, as ages, prices and counts do.
 
-If many values are equal, order statistics drawn on a fine grid fall between them, and ends of intervals may be off by
-the width of a gap; on the values' own grid they are not. A wrong answer only makes intervals longer: unless nearly all
-values are found to lie on the grid, they count as rounded to it. Zeros lie on every grid and are left out.
+If many values are equal, order statistics drawn on a fine grid fall between them, and ends of intervals may be wrong
+by the width of a gap; on the values' own grid they are not. A wrong answer only makes intervals longer: unless nearly
+all values are found to lie on the grid, values count as rounded to it. Zeros lie on every grid and are not counted.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from privstats.mechanisms.additive.cube import Cube
 from privstats.privacy.release import Release
 from privstats.sets.vectors import Fractions
 
-CANDIDATES = 3  # number of decimal steps tested: the coarsest ones that fit into the range
-OFF = 0.03  # largest share of values that do not lie on a grid for the grid to be accepted
-DOUBT = 1.3  # standard errors by which a released count may exceed this share
-CLEAR = 0.1  # largest error of a count, as a share of the rows, at which values count as unrounded
-LARGEST_ERROR = 0.28  # largest standard error of a count, as a share of the rows: separates half of the rows from all
+CANDIDATES = 3  # number of decimal grid steps tested: the coarsest ones that fit into the range
+OFF = 0.03  # a grid is accepted if at most this share of the values does not lie on it
+DOUBT = 1.3  # the released count off the grid may exceed the share `OFF` by this many standard errors
+CLEAR = 0.1  # values count as exact, not as rounded, if the count's error is at most this share of the rows
+LARGEST_ERROR = 0.28  # largest std error of a count, as a share of the rows: it tells half of the rows from all
 
 
 def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tuple[ColumnFacts, ...]:
-    """Return the columns; those without a declared grid get the coarsest grid that contains nearly all their values.
+    """Return the columns; a column without a declared grid gets the coarsest grid that has nearly all its values.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
         Asks questions about the rows.
     columns : sequence of ColumnFacts
     grouping : Grouping
-        The questions are about all rows, over all groups.
+        Groups of rows; the questions are about the rows of all groups together.
 
     Returns
     -------
@@ -49,14 +49,14 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
 
 
 def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...]) -> Sum:
-    """Return the question for the number of non-zero values, and the number of these on each grid."""
+    """Return the question for the number of non-zero values, and the number of non-zero values on each grid."""
     return Sum("grid", OnGrids(values, steps), Fractions(1 + len(steps)), item=f"of {column.code}")
 
 
 def _candidates(column: ColumnFacts) -> tuple[float, ...]:
-    """Return candidate steps, coarse to fine; if all steps exceed 1, the coarsest is replaced by 1.
+    """Return candidate grid steps, from coarse to fine; if all exceed 1, the coarsest is replaced by 1.
 
-    Bounds may be declared far beyond the values, and counts are whole numbers.
+    The reason: bounds may be declared far beyond the values, and counts are whole numbers.
     """
     leading = math.floor(math.log10(column.high - column.low))
     steps = [float(f"1e{leading - k}") for k in range(CANDIDATES)]
@@ -65,7 +65,7 @@ def _candidates(column: ColumnFacts) -> tuple[float, ...]:
 
 
 def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -> ColumnFacts:
-    """Return the column with the coarsest step whose grid, by the release, has nearly all rows, if there is one."""
+    """Return the column with the coarsest grid that has nearly all values by the release; unchanged if none has."""
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))
     allowed = OFF * rows + DOUBT * error

@@ -1,7 +1,7 @@
-"""Denoised histograms of score lengths, a bound on hidden counts, and the clipping threshold.
+"""Denoised histograms of score lengths, a bound on counts that noise hides, and the clipping threshold.
 
-Bins have ratio sqrt 2. Beyond the last visible window of two bins, counts are extrapolated geometrically; intervals
-depend on this assumption about tails. All values are functions of noisy counts and of public numbers.
+A bin's upper end is sqrt 2 times its lower end. Beyond the last pair of bins whose count exceeds noise, counts are
+extrapolated geometrically; intervals rest on this assumption about tails. All values follow from noisy counts.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Tail:
-    """Assumption on hidden counts: the ratio of counts in successive bins, for bins of ratio sqrt 2.
+    """Assumption on the tail of score lengths that noise hides: how fast counts fall from bin to bin.
 
     Parameters
     ----------
     slowest : float
-        Largest ratio: .5 holds for a finite variance, .25 for finite fourth moments.
+        Largest ratio of a bin's count to the count before: .5 for a finite variance, .25 for a finite fourth moment.
     fastest : float
-        Smallest ratio, as a share of `slowest`.
+        Smallest such ratio, as a share of `slowest`.
     residue : float
-        Hidden counts may exceed their fitted size by this times `RESIDUE` noise sds.
+        Hidden counts may exceed their fitted size by `residue` times `RESIDUE` noise sds.
     aligned : bool
         Whether all rows beyond the clip may lie along one coefficient.
     slow : bool
-        Whether counts may decrease so slowly that only sums over more than two bins are visible.
+        Whether counts may fall so slowly that only sums over more than two bins exceed noise.
     """
 
     slowest: float
@@ -59,23 +59,23 @@ class Tail:
 
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
-    "far": Tail(0.5, slow=True),  # scores, if bounds of predictors are far from their rows
-    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # scores of a bounded psi: about as long as their rows
-    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # scores of counts and gammas: bounded curvature
-    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # lengths of rows, used for scores that are about as long
+    "far": Tail(0.5, slow=True),  # scores, if a predictor's bounds are far beyond most values
+    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # scores with bounded psi, about as long as their rows
+    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score lengths of count and gamma models
+    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # lengths of rows, where scores are about as long
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
 }
 
 
 class Whole(NamedTuple):
-    """The total of a histogram's counts, and its standard error.
+    """The total of a histogram's counts, and the standard error of this total.
 
     Parameters
     ----------
     number : float
     sd : float
-        Its standard error: 0 for a public number; inf for a number of units, since units may have no used row, and for
+        Standard error of `number`: 0 if public; inf for a number of units, since units may have no used row, and for
         the sum of the released counts.
     """
 
@@ -84,7 +84,7 @@ class Whole(NamedTuple):
 
 
 def edges(low: float, cap: float) -> tuple[float, ...]:
-    """Return upper ends of bins of ratio sqrt 2, from `low` to the domain's cap."""
+    """Return the upper ends of bins, each sqrt 2 times the one before, from `low` to the largest length `cap`."""
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
     last = max(cap, low * 2 ** (bins / 2 - 0.25)) * 1.000001
     return (*(low * 2 ** (np.arange(bins) / 2)).tolist(), float(last))
@@ -92,7 +92,7 @@ def edges(low: float, cap: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """Denoised counts at lengths; five lengths represent a bin.
+    """Denoised histogram of lengths of scores or rows: numbers of rows at lengths, five lengths for each bin.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Lengths:
         ask : Ask
         by : Noises
         question : Sum
-            Has a set `Shells`.
+            Question for the histogram; its set is a `Shells`.
         known : Whole, optional
             Total of the counts; by default the sum of the released counts, as for weighted rows.
         tail : Tail
@@ -136,7 +136,7 @@ class Lengths:
         tail: Tail,
         law: str = "normal",
     ) -> Lengths:
-        """Return the visible counts, shifted evenly to add up to the known total, and an extrapolated tail.
+        """Return the counts that exceed noise, shifted evenly to add up to the known total, and an extrapolated tail.
 
         Parameters
         ----------
@@ -161,33 +161,33 @@ class Lengths:
         return cls(np.repeat(filled / PER_BIN, PER_BIN), lengths, hidden, sd)
 
     def excess(self, radius: float) -> float:
-        """Return the sum of (length - radius)+."""
+        """Return the sum over rows of (length - radius)+, the length that clipping at the radius removes."""
         return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
 
     def square_excess(self, radius: float) -> float:
-        """Return the sum of (length^2 - radius^2)+: the trace that clipping removes from a sum of products."""
+        """Return the sum over rows of (length^2 - radius^2)+, the trace that clipping removes from second moments."""
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
-        """Return the sum of min(length, radius)^2 at each radius."""
+        """Return the sum over rows of min(length, radius)^2, for each radius."""
         squares: FloatArray = (self.counts[:, None] * np.minimum(self.lengths[:, None], radii) ** 2).sum(axis=0)
         return squares
 
     def taken(
         self, radii: FloatArray, m: float, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
-        """Return a bound on the bias of a sum of scores by a clip at each radius, along any one coefficient.
+        """Return a bound on the bias that a clip at each radius causes in a sum of scores, along any one coefficient.
 
         Parameters
         ----------
         radii : ndarray, shape (k,) or (5 * bins, k)
             Radii for all lengths, or separate ones for each length.
         m : float
-            Number of coordinates: different rows do not all lie along one coefficient. For a coordinate with the share
-            s of all squares, use 1 / s.
+            Number of coordinates, over which the scores of different rows are spread. For a coordinate with the share s
+            of all squared scores, use 1 / s.
         tail : Tail
         hidden : float, optional
-            Squared share of hidden rows along one coefficient, times m; by default `ALONG_HIDDEN`.
+            Squared largest share of hidden scores along one coefficient, times m; by default `ALONG_HIDDEN`.
         size : float
             Mean ratio of a row's score to its length.
         """
@@ -200,15 +200,15 @@ class Lengths:
         return taken
 
     def clipped_share(self, radius: float) -> float:
-        """Return the share of lengths above the radius."""
+        """Return the share of rows with lengths above the radius."""
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
     def from_least(self, least: float) -> FloatArray:
-        """Return the candidate clips: the lengths above `least`, always including the last one."""
+        """Return the candidate clipping radii: the lengths above `least`, at any rate the last one."""
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
-        """Return the radius R, at least `least`, with the smallest ``noise R^2 + sum of (length^2 - R^2)+``."""
+        """Return the radius R, at least `least`, that minimises ``noise R^2`` plus the sum of ``(length^2 - R^2)+``."""
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
 
@@ -218,10 +218,10 @@ def with_tail(
 ) -> tuple[FloatArray, int]:
     """Return the counts with a geometric tail beyond the last visible bin, and the index of that bin.
 
-    A window is a sum of two neighbouring bins. It is visible at `VISIBLE` noise sds if it overlaps a visible window,
-    and at `AFTER_GAP` sds otherwise. A slowly decreasing tail may be invisible in each window but visible in a wider
-    sum; then the next bins count as visible. The first hidden bin is at most the extrapolation of the last windows, and
-    at most the size fitted to all hidden counts plus `residue` of its noise.
+    A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds beside a visible window,
+    or `AFTER_GAP` noise sds elsewhere. A slowly falling tail may be hidden in each window and visible in a wider sum;
+    then the next bins count as visible. The first hidden bin is at most the extrapolation of the last windows, and at
+    most the size fitted to all hidden counts plus `residue` times the noise of this size.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -251,10 +251,10 @@ def with_tail(
 
 
 def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:
-    """Return the number of further bins that a sum of counts beyond the last visible bin makes visible, or 0.
+    """Return the number of bins beyond the last visible one that a wider sum of counts shows to be filled, or 0.
 
-    If a sum of `WIDE_WINDOWS` bins is visible, so is its nearer half; if the sum of all bins is, so is the next bin. A
-    known total minus the visible counts estimates the same sum: both are averaged by precision.
+    If a sum of `WIDE_WINDOWS` bins exceeds noise, its nearer half counts as visible; if the sum of all bins does, the
+    next bin counts. A known total minus the visible counts estimates the same sum; both are averaged by precision.
     """
     hidden, visible = counts[last + 1 :], last + 1
     if not len(hidden):
@@ -272,12 +272,12 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return the counts with the visible ones shifted evenly, but not below zero, so that all add up to `total`."""
+    """Return the counts, the visible ones shifted evenly but not below zero, so that all counts add up to `total`."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
     kept = np.arange(1, len(ordered) + 1)
-    shifts = (np.cumsum(ordered) - rest) / kept  # shifts if only the k largest counts remain positive
+    shifts = (np.cumsum(ordered) - rest) / kept  # the shift if only the k largest counts stay positive, for each k
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
     return np.r_[np.maximum(visible - shift, 0.0), tail]
@@ -292,21 +292,21 @@ class Clip:
     radius : float
         The threshold B.
     excess : float
-        Bound on the bias of the score by clipping, along any one coefficient.
+        Bound on the bias that clipping causes in the score, along any one coefficient.
     variance : float
         Sampling variance of a coordinate of the clipped score.
     noise : float
-        Standard deviation of the noise of a coordinate.
+        Standard deviation of the noise of a coordinate of the score.
     length : float
         Half-length of the interval, in units of a coordinate of the score.
     aligned : float
-        Bound on the bias by clipping if all rows beyond the clip lie along one direction.
+        Bound on the clipping bias if all clipped scores lie along one direction.
     unseen : float
-        Variance of a coordinate of the score outside all bins of the histogram.
+        Variance of a coordinate of the score by scores that no bin of the histogram shows.
     least : float
-        Lower bound on the variance of a row's coordinate from released squared residuals; 0 without this release.
+        Lower bound on the variance of a coordinate per row, by released squared residuals; 0 without this release.
     curvature : float
-        Largest curvature of a row's loss, for perturbed minimisers.
+        Limit on the curvature of a row's loss, for perturbed minimisers.
     """
 
     radius: float
@@ -329,23 +329,23 @@ def best_clip(
     always: float = 0.0,
     unseen_along: float | None = None,
 ) -> Clip:
-    """Return the clip with the shortest interval, bias bound included.
+    """Return the clipping threshold with the shortest interval, bias bound included.
 
     Parameters
     ----------
     lengths : Lengths
-        Lengths of scores, in a metric in which their coordinates have equal variance.
+        Histogram of score lengths, in a metric in which all coordinates have equal variance.
     noise : float
-        Standard deviation of the noise of a coordinate at radius 1.
+        Standard deviation of the noise of a score's coordinate at clipping radius 1.
     m : int
         Number of coordinates.
     tail : Tail
     unseen : float
-        Sum of squared lengths of scores outside the histogram.
+        Sum of squared lengths of the scores that no bin of the histogram shows.
     always : float
-        Bias that does not depend on the clip.
+        Bias bound to add at every clip.
     unseen_along : float, optional
-        Share of the scores outside the histogram that may lie along one coefficient; by default as for hidden rows.
+        Share of these scores that may lie along one coefficient; by default that of hidden rows.
 
     Notes
     -----
@@ -365,23 +365,23 @@ def part_along(part: float, m: float, tail: Tail) -> float:
 
 
 def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
-    """Return the clip whose interval, of half-length ``cv(a / s) s``, is shortest.
+    """Return the clipping threshold with the shortest interval, whose half-length is ``cv(a / s) s``.
 
     Parameters
     ----------
     radii : ndarray, shape (k,)
-        Ascending.
+        Candidate thresholds, ascending.
     variance : ndarray, shape (k,)
         Variance of a coordinate of the score clipped at each radius.
     excess : ndarray, shape (k,)
-        Bound a on the bias of the score by clipping.
+        Bound a on the bias that clipping causes in the score.
     noise : float
         Standard deviation of the noise of a coordinate at radius 1.
 
     Notes
     -----
-    s^2 is the sampling variance plus the noise variance, and cv the quantile of |N(a/s, 1)| (Armstrong and Kolesar
-    2018).
+    Here s^2 is the sampling variance plus the noise variance, and cv(a / s) is the .95 quantile of |N(a/s, 1)|
+    (Armstrong and Kolesar 2018).
     """
     s = np.sqrt(variance + (noise * radii) ** 2)
     half = critical(excess / s) * s
@@ -392,7 +392,7 @@ def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, n
 def predicted_length(
     noise: float, count_sd: float, m: int, scores: float, tail: Tail, cap: float = np.inf, law: str = "normal"
 ) -> float:
-    """Return the expected interval half-length for rows with slightly heavy tails, from public numbers only.
+    """Return the expected half-length of an interval for rows with slightly heavy tails, from public values only.
 
     Parameters
     ----------
@@ -406,14 +406,14 @@ def predicted_length(
         Number of rows, or of units.
     tail : Tail
     cap : float
-        The largest score that the domain allows, in standard deviations of a residual.
+        Largest score length that the declared bounds allow, in standard deviations of a residual.
     law : {"normal", "pure"}
-        Noise law of the counts, which sets the threshold after a gap; the draws are normal with the same sd.
+        Noise law of the counts, which sets the threshold `AFTER_GAP`; the simulated noise is normal with the same sd.
 
     Returns
     -------
     float
-        In standard deviations of a coordinate of a row's score, times the root of `scores`; 1.96 without privacy.
+        The half-length, in standard deviations of a score's coordinate, times the root of `scores`; 1.96 without noise.
     """
     ends = edges(m**0.5 / 8, min(60 * m**0.5, cap))
     counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / SYNTHETIC_ROWS
@@ -424,15 +424,15 @@ def predicted_length(
     return float(np.mean([clip.length for clip in clips]) / np.sqrt(scores))
 
 
-_PLASTIC = 1.3247179572447460  # generates a low-discrepancy sequence in the square (Roberts 2018)
+_PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the unit square (Roberts 2018)
 
 
 @cache
 def reference_sizes(m: int) -> FloatArray:
-    """Return public score lengths |w||e|: nearly normal rows, and errors with ten degrees of freedom.
+    """Return assumed score lengths |w||e|, for nearly normal rows w and t errors e with ten degrees of freedom.
 
     Entries of w are normal times lognormal(.1); the sum of their squares is approximated by a gamma variable of the
-    same mean and variance. Quantiles are taken at quasi-random points, so the result is deterministic.
+    same mean and variance. Quantiles are taken at quasi-random points: no random numbers are drawn.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

@@ -1,7 +1,7 @@
-"""Least squares by a mechanism that chooses the coefficients: K-norm gradient, objective perturbation, exponential.
+"""Least squares by a mechanism that draws the coefficients: K-norm gradient, objective perturbation, exponential.
 
-The chosen coefficients solve ``score = noise`` with noise of a known law, and a ridge that one step removes. Intervals
-also need the Hessian and the variance of the scores, which are released separately.
+The drawn coefficients solve ``score = noise`` with noise of a known law; a ridge, if any, is removed by one step.
+Intervals also need the Hessian and the variance of the scores, which are released separately.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.03,
     "meat": 0.17,
 }
-CLIP = 1.0  # clip of residuals in the released residual scale, in half-ranges of the response
-LEAST_RESIDUAL = 1e-3  # least residual scale, in half-ranges of the response
-AT_BOUND = 0.98  # share of theta_bound above which a note says that the bound may determine the estimate
+CLIP = 1.0  # limit to which residuals are clipped when their scale is released, in half-ranges of the response
+LEAST_RESIDUAL = 1e-3  # lower limit of the residual scale, in half-ranges of the response
+AT_BOUND = 0.98  # l1 norm of the estimate over theta_bound, above which a note warns of the bound's influence
 
 
 @dataclass(frozen=True)
 class ChosenLeastSquares(ABC):
-    """Least squares whose coefficients one mechanism chooses; other mechanisms release the matrices for intervals.
+    """Least squares: one mechanism draws the coefficients, and others release the matrices that intervals need.
 
     Parameters
     ----------
     noises : Noises
-        The mechanisms of the other questions; `matrix` and `counts` are used.
+        Mechanisms of the other questions; only `matrix` and `counts` are used.
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     theta_bound : float
         Bound on the l1 norm of the coefficients, in half-ranges of the response per scaled column.
     cov_type : str
-        "HC", or "nonrobust": errors of equal variance, whose score variance is not released.
+        "HC", or "nonrobust": errors have equal variances, and the score variance is not released.
     """
 
     noises: Noises = PURE
@@ -81,10 +81,10 @@ class ChosenLeastSquares(ABC):
     @property
     @abstractmethod
     def by(self) -> Mechanism:
-        """The mechanism that chooses the coefficients."""
+        """Mechanism that draws the coefficients."""
 
     def noise(self, law: Law, hessian: FloatArray) -> Loading:
-        """Return the noise of the score at the chosen coefficients."""
+        """Return the noise of the score at the drawn coefficients."""
         return Loading(np.eye(len(hessian)), law)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -106,7 +106,7 @@ class ChosenLeastSquares(ABC):
     def _with_intervals(
         self, ask: Ask, public: PublicFacts, box: PublicBox, theta: FloatArray, chosen: Release
     ) -> NormalEstimate:
-        """Release the Hessian and the variance of scores; take the step that removes the ridge."""
+        """Release the Hessian and the variance of scores; remove the ridge by one step; return the estimate."""
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
         levels = replace(KeptLevels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
@@ -139,7 +139,7 @@ class ChosenLeastSquares(ABC):
         ).solve(box.design.names, (), {"sigma": sigma, **known})
 
     def _residual_scale(self, ask: Ask, start: Start, rows: float, box: PublicBox) -> float:
-        """Release the mean square of the residuals; return its root, in half-ranges of the response."""
+        """Release the mean square of the residuals; return the residual scale, in half-ranges of the response."""
         residual = WeightedLinear(start.residual[:, None])
         release = ask(Sum("residual scale", residual, within=Products(1, CLIP)), by=self.noises.matrix)
         freedom = max(rows - box.c, 1.0)
@@ -148,7 +148,7 @@ class ChosenLeastSquares(ABC):
 
 @dataclass(frozen=True)
 class KNormGradientLeastSquares(ChosenLeastSquares):
-    """The K-norm gradient mechanism (Reimherr and Awan 2019)."""
+    """Least squares by the K-norm gradient mechanism (Reimherr and Awan 2019)."""
 
     @property
     def by(self) -> Mechanism:
@@ -157,7 +157,7 @@ class KNormGradientLeastSquares(ChosenLeastSquares):
 
 @dataclass(frozen=True)
 class ExponentialLeastSquares(ChosenLeastSquares):
-    """The exponential mechanism on the loss, for comparison: its error stays of the order of the sampling error."""
+    """Least squares by the exponential mechanism, for comparison: its noise does not vanish beside sampling error."""
 
     @property
     def by(self) -> Mechanism:
@@ -170,12 +170,12 @@ class ExponentialLeastSquares(ChosenLeastSquares):
 
 @dataclass(frozen=True)
 class PerturbedLeastSquares(ChosenLeastSquares):
-    """Objective perturbation (Awan and Slavkovic 2021).
+    """Least squares by objective perturbation (Awan and Slavkovic 2021).
 
     Parameters
     ----------
-    Share of the random linear term in the budget of the coefficients; the ridge has the rest.
-        Share of the coefficients' budget that the random linear term has; the ridge has the rest.
+    split : float
+        Share of the coefficients' budget for the random linear term; the ridge has the rest.
     """
 
     split: float = 0.85
@@ -190,13 +190,13 @@ class PerturbedLeastSquares(ChosenLeastSquares):
 
 
 def check_bound(theta_bound: float) -> None:
-    """Refuse a bound on the coefficients that is not a positive number."""
+    """Raise an error if the bound on the coefficients is not a positive number."""
     if not is_number(theta_bound) or not 0 < theta_bound < np.inf:
         raise OptionError(f"theta_bound is {quote(theta_bound)}; give a positive number, such as theta_bound=2")
 
 
 def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str, float]]:
-    """Return the number of rows, or with weights their sum; release it if it is not public."""
+    """Return the number of rows, or the sum of their weights; it is released if it is not public."""
     if public.used is not None:
         return float(public.used), {}
     release = ask(Sum("rows", Weight(), within=Fractions(1)), by=by.counts)
@@ -207,7 +207,7 @@ def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str,
 
 
 def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, rows: float) -> NoisyMatrix:
-    """Release second moments of the columns, in the design's order."""
+    """Release the matrix of second moments of the columns, in the design's order."""
     counted = public.used is None or public.by_unit
     q, intercept = len(box.slopes), box.intercept is not None
     if not q and not counted:
@@ -221,7 +221,7 @@ def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, 
 
 
 def of_columns(box: PublicBox) -> FloatArray:
-    """Return the matrix that maps (1, slopes) to the design's columns, shape (slopes + 1, c)."""
+    """Return the matrix from the vector (1, predictors) to the design's columns, shape (slopes + 1, c)."""
     q = len(box.slopes)
     onto = np.zeros((q + 1, box.c))
     if box.intercept is not None:
@@ -231,7 +231,7 @@ def of_columns(box: PublicBox) -> FloatArray:
 
 
 def to_columns(box: PublicBox) -> FloatArray:
-    """Return the matrix that maps a mechanism's coefficients, intercept first, to those of the design's columns."""
+    """Return the matrix from a mechanism's coefficients, intercept first, to coefficients of the design's columns."""
     order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
     onto = np.zeros((box.c, box.c))
     onto[order, np.arange(box.c)] = 1.0 + box.offset_reach

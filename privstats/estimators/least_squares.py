@@ -1,7 +1,7 @@
-"""Least squares and Huber's loss by one noisy Newton step and a clipped score.
+"""Least squares and Huber's loss by noisy Newton steps with clipped scores.
 
 Stages, as numbered in comments: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6 score. All
-clips and radii are functions of earlier releases, and each question's sensitivity holds for all of them.
+clips and radii are functions of earlier releases, and each question's sensitivity is proved for every clip and radius.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 
-SCALE_BINS = 2.0**-9  # least residual that the histogram for Huber's scale resolves, in half-ranges of the response
+SCALE_BINS = 2.0**-9  # smallest bin of residuals in the histogram for Huber's scale, in half-ranges of the response
 MEDIAN = 0.6744897501960817  # median of |N(0, 1)|
 
 
 def hessian_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an entry of the Hessian if rows are shortened to length 1."""
+    """Return the noise sd of an off-diagonal entry of the Hessian, if rows are clipped to length 1."""
     return entry_sd(ask, Sum("hessian", lambda block: block, within=Products(m)), by)
 
 
@@ -58,14 +58,14 @@ def relative_noise(m: int, entry: float) -> float:
     m : int
         Number of coordinates.
     entry : float
-        Noise sd of an entry per row, if squared row lengths are at most m.
+        Noise sd of an entry of the Hessian over the number of rows, with squared row lengths clipped at m.
     """
     return m * noise_edge(m, entry)
 
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """Expected interval length of Newton steps relative to no privacy, computed from noise laws without a release.
+    """Expected interval length of Newton steps over that without privacy, computed from noise laws without a release.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the expected length when only the names and sets of the questions are known."""
+        """Return the expected length, from the names and sets of the questions only."""
         within = SumAndProducts(m, 1.0) if self.by.free_products else Ball(m, 1.0)
         shells = Shells(m, edges(m**0.5 / 8, longest * psi))
         named = (("score", within), ("first step", within), ("score sizes", shells))
@@ -87,19 +87,19 @@ class Lengthened:
         return self.length(asked, longest, psi, sizes)
 
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
-        """Return the expected length for rows with slightly heavier tails than normal rows.
+        """Return the expected relative interval length, for rows with slightly heavier tails than normal rows.
 
-        It allows for the noise of the score, for the Hessian's noise times the error of the first step, and for the
-        Hessian's noise in its weakest direction.
+        The length allows for the noise of the score, for the Hessian's noise times the error of the first step, and for
+        the Hessian's noise in its weakest direction.
 
         Parameters
         ----------
         asked : tuple of Sum
             Questions for the score and the first step, each clipped at 1, and for score lengths.
         longest : float
-            A bound on the length of preconditioned predictors.
+            Upper bound on the length of a row of whitened predictors.
         psi : float
-            A bound on |psi|, in standard deviations of psi.
+            Upper bound on |psi|, in standard deviations of psi.
         sizes : Sizes
         """
         score, first_step, counts = asked
@@ -114,7 +114,7 @@ class Lengthened:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """The symmetric root of a matrix that standardises scores, and the inverse of the root."""
+    """The symmetric root of a score's variance matrix, and the root's inverse, which standardises scores."""
 
     root: FloatArray
     inverse: FloatArray
@@ -126,7 +126,7 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class ScoreVariance:
-    """The variance of a score per row, and the matrix that standardises the final score.
+    """The variance of a row's score, and the matrix that standardises the final score.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class ScoreVariance:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedHessian:
-    """A released Hessian, with its noise and the information that shortening rows removed.
+    """A released Hessian, its noise, and bounds on the information that was lost by shortening long rows.
 
     Parameters
     ----------
@@ -156,9 +156,9 @@ class ReleasedHessian:
     sd : float
         Noise sd of an off-diagonal entry.
     cut : float
-        Bound on the removed information along one coefficient.
+        Bound on the lost information along one coefficient.
     all_cut : float
-        The same bound if all shortened rows lie along one direction.
+        Bound on the lost information if all shortened rows lie along one direction.
     """
 
     matrix: NoisyMatrix
@@ -169,19 +169,19 @@ class ReleasedHessian:
 
 @dataclass(frozen=True, eq=False)
 class FirstStep(Pilot):
-    """Coefficients after the first step, and the releases on which they rest.
+    """Coefficients after the first Newton step, and the releases from which they were computed.
 
     Parameters
     ----------
     began : Start
-        Coefficients before the step; its predictors are those of the Hessian.
+        Coefficients before the step, and the predictors of the Hessian.
     hessian : ReleasedHessian
     T, T_inverse : ndarray, shape (m, m)
-        Root of the inverse of the Hessian per row, and root of the Hessian per row.
+        Inverse square root, and square root, of the Hessian per row.
     score : LastRelease
         The score of the first step.
     plain : Metric
-        Standardises the score of the first step.
+        Root of the matrix that standardises the score of the first step.
     variance : ScoreVariance
     """
 
@@ -195,7 +195,7 @@ class FirstStep(Pilot):
 
 
 def with_loss(problem: Problem, loss: Loss) -> Start:
-    """Return the start of the loss, computed from the least-squares start; release a robust scale if it needs one."""
+    """Return the start of a loss from the least-squares start; release a residual scale if the loss needs one."""
     design = problem.box.design
     loss = loss.in_units(design.response_center, design.response_half)
     if loss.needs_scale:
@@ -204,7 +204,7 @@ def with_loss(problem: Problem, loss: Loss) -> Start:
 
 
 def residual_scale(problem: Problem) -> float:
-    """Return the released median of |residual| over that of a standard normal number, in half-ranges."""
+    """Return the residual scale: the released median of |residual| over the normal one, in half-ranges."""
     ends = edges(SCALE_BINS, problem.start.largest_psi)
     question = Sum("residual scale", RowResiduals(problem.start.eta), Shells(1, ends), problem.keep)
     counts = np.maximum(problem.ask(question, by=problem.by.counts).value, 0.0)
@@ -236,7 +236,7 @@ class Steps(OneStep):
         return Lengthened(self.ask, self.by, self.tail)
 
     def length(self) -> float:
-        """Return the expected interval length over that without privacy, for rows with slightly heavy tails."""
+        """Return the expected interval length over the length without privacy, for rows with slightly heavy tails."""
         start = self.start
         psi = start.largest_psi / start.sigma
         asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
@@ -245,7 +245,7 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Standard deviation of the response."""
+        """Largest sd that unidentified directions may explain: the standard deviation of the response."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -269,7 +269,7 @@ class Steps(OneStep):
         return pilot.variance.metric.inverse
 
     def first_hessian(self, start: Start) -> ReleasedHessian:
-        """2, 3. Release leverages, then the Hessian at the radius that balances noise and removed information."""
+        """2, 3. Release leverages, then the Hessian at the clipping radius that balances noise and lost information."""
         m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
         leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
@@ -287,7 +287,7 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """3b. Step along a score with a public clip: the Hessian's noise then multiplies a shorter final step."""
+        """3b. Step along a score with a public clip, so that the Hessian's noise multiplies a shorter final step."""
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
         wide = max(
@@ -300,7 +300,7 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """4. Return the variance of a score, from the products of the first step if they were released with it."""
+        """4. Return the variance of a row's score: from the first step's products, a new release, or `sigma`."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:
@@ -342,19 +342,19 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and its hidden part, both over their variance.
+        """Return a lower bound on the sum of squared residuals, and the part missing in the histogram, over `variance`.
 
-        Rare outcomes have long scores beyond a gap in the histogram, too few in any bin to be visible. If the histogram
-        shows much less than the coarse matrix allows, or the response may have two values of which one is rare, the sum
-        of all squared residuals is released without a clip. Otherwise only rare outcomes count as hidden.
+        Rare outcomes have long scores beyond a gap in the histogram, too few to exceed the noise of any bin. If the
+        histogram shows much less than the coarse matrix allows, or the response may have two values, one of them rare,
+        the sum of all squared residuals is released without a clip. Otherwise only rare outcomes count as missing.
 
         Parameters
         ----------
         u : Start
         variance : float
-            Mean variance of a score's coordinates, which is about the variance of residuals.
+            Mean variance of a score's coordinates, approximately the variance of the residuals.
         seen : float
-            The same sum as shown by the histogram, over `variance`.
+            Sum of squared residuals that the histogram shows, over `variance`.
         """
         most, largest, rarer = self.rows * u.most_sigma**2, u.largest_psi, self.levels.rarer
         of = SquaredResiduals(u.eta, largest)
@@ -378,7 +378,7 @@ class Steps(OneStep):
         return max(squares - noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
-        """Return the mean square of psi, from products of scores: their value along the intercept, if there is one."""
+        """Return the mean square of psi, from products of scores: the product along the intercept, if there is one."""
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
         one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
@@ -386,7 +386,7 @@ class Steps(OneStep):
 
     # 6. the final score and the estimating equation
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
-        """Return the variance of the final score per row, in standardised coordinates."""
+        """Return the variance of a row's final score, in standardised coordinates."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
         most = max(MOST_RATIO, clip.least) + clip.unseen / self.scores
@@ -404,7 +404,7 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the Hessian of the first step, with the map from final scores to its coordinates."""
+        """Return the Hessian of the first step, with the matrix from final scores to the Hessian's coordinates."""
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 
@@ -413,7 +413,7 @@ class Steps(OneStep):
         return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return effects of the Hessian's noise and of clips, with the score taken as linear; Huber's nearly is."""
+        """Return the errors by the Hessian's noise and by clips, for a score that is linear (Huber's is nearly so)."""
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
         root, moved = pilot.variance.metric.root, pilot.start
@@ -427,7 +427,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # change of the estimate between the two clips, beyond its noise
+        # change of the estimate between the first and the final clip, as far as it exceeds noise
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -450,7 +450,7 @@ class Steps(OneStep):
 
     @property
     def flat(self) -> FloatArray:
-        """Coefficients of a constant fit at the response's released mean; zero without an intercept, shape (c,)."""
+        """Coefficients of a constant fit at the response's released mean, shape (c,); zero without an intercept."""
         flat = np.zeros(self.box.c)
         if self.box.intercept is not None:
             flat[self.box.intercept] = self.start.center
@@ -459,10 +459,10 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return bias bounds for columns with wide bounds, whose clipped rows may all lie along that column.
+        """Return bias bounds for columns with wide bounds, for which all clipped rows may lie along that column.
 
-        In other columns clipped rows are taken to lie along different coefficients. So are scores of a bounded psi: a
-        far row has no large residual by which it could change a coefficient on its own.
+        For other columns, clipped rows are assumed to lie along different coefficients. With a bounded psi this is
+        assumed for all columns: a far row has no large residual by which it could change a coefficient alone.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

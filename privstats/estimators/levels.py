@@ -1,6 +1,6 @@
-"""Choice of the factor levels that a budget can estimate, and notes on the others.
+"""Choice of the factor levels that have enough rows for the budget, and notes on the other levels.
 
-L in docstrings is this stage; it follows the scales. All numbers here are public or released.
+Docstrings call this stage L; it follows the release of scales. All values here are public or released.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from privstats.sets.vectors import Fractions
 
 @dataclass(frozen=True, eq=False)
 class KeptLevels:
-    """Kept rows and levels, and the directions of theta about which the kept rows have no information.
+    """Factor levels kept in the fit, and the directions of theta about which the rows at kept levels say nothing.
 
     Parameters
     ----------
     keep : AtLevels or None
-        The rows at kept levels; None if all rows are kept.
+        Function that selects the rows at kept levels; None if all rows are kept.
     kept : tuple of ndarray of bool
         For each factor, a mask of kept levels.
     counts : tuple of ndarray
         For each factor, released counts of its levels.
     hidden : ndarray, shape (c, l)
-        Exact null space of the columns over the kept rows.
+        Null space of the columns over all rows that have kept levels only, without error.
     ridge : ndarray, shape (c,)
-        Added to the information of two-valued columns with a rare value, in squared standard deviations.
+        Amounts added to the information of two-valued columns with a rare value, in squared standard deviations.
     needed : float
-        Number of rows that a level needs.
+        Number of rows that a level needs to be kept.
     sd : float
-        Largest noise sd of a count.
+        Largest noise sd of a level's count.
     least : float
         Smallest count of a kept level; inf without factors.
     rare_values : tuple of (int, float)
-        (column, rows) of numeric columns that seem to have two values, of which the rarer has fewer rows than `needed`.
+        (column, rows with the rarer value) of numeric columns that seem to have two values, the rarer in too few rows.
     rarer : float
-        As in `Scales`.
+        Number of rows with the rarer value of a two-valued response, else inf (`Scales`).
     clamped : tuple of Note
-        Notes on a response that seems to lie at its bounds.
+        Notes on a response whose values seem to lie at its bounds.
     unread : ndarray, shape (c, l)
-        In fits without intervals, which keep all levels: directions of the levels that have fewer rows than needed.
+        In fits without intervals, which keep all levels: directions of theta that depend on levels with too few rows.
     sums : tuple of (int, ndarray, ndarray)
-        In fits without intervals: factors, counts of their levels from sums of columns, and the sds of these counts.
+        In fits without intervals: factors, counts of their levels computed from sums of columns, and these counts' sds.
     """
 
     keep: AtLevels | None
@@ -77,28 +77,28 @@ class KeptLevels:
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
-        """Return the record of a fit that keeps all rows."""
+        """Return the record for a fit that keeps all rows."""
         return cls(None, (), (), np.zeros((c, 0)), np.zeros(c), unread=np.zeros((c, 0)))
 
     @property
     def most_length(self) -> float:
-        """Squared standardised length at which the ridge limits rows of rare levels."""
+        """Squared length to which the ridge limits standardised rows of rare levels."""
         return HELD_LEAST * (len(self.ridge) + 1)
 
     @property
     def told(self) -> float:
-        """Share of the directions of theta about which the kept rows have information."""
+        """Share of the dimensions of theta about which the kept rows have information."""
         return 1.0 if self.keep is None else 1 - self.hidden.shape[1] / len(self.hidden)
 
     @property
     def rarest(self) -> float:
-        """Smallest count of a level that is left out; inf if all levels are kept."""
+        """Smallest count of a level left out of the fit; inf if all levels are kept."""
         pairs = zip(self.counts, self.kept, strict=True)
         return float(min((count[~kept].min(initial=np.inf) for count, kept in pairs), default=np.inf))
 
     @property
     def left_out(self) -> float:
-        """Released number of rows at left-out levels."""
+        """Released number of rows at levels left out of the fit."""
         pairs = zip(self.counts, self.kept, strict=True)
         return float(sum(np.maximum(count[~kept], 0.0).sum() for count, kept in pairs))
 
@@ -113,18 +113,18 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """L. Release counts of factor levels; leave out levels with too few rows, and their rows.
+    """L. Release counts of factor levels; leave levels with too few rows out of the fit, together with their rows.
 
-    No counts are released for a factor if sums of columns already show that each level has enough rows.
+    No counts of a factor are released if sums of columns already show that each of its levels has enough rows.
 
     Parameters
     ----------
     needed : float
-        Number of rows that a level needs.
+        Number of rows that a level needs to be kept.
     share_of : tuple of str
-        The questions, one per branch, whose share also pays for these counts.
+        Main questions, one for each method; the counts take a part of their budget share.
     worth : bool
-        Whether the counts are worth their share.
+        Whether the counts are worth their budget share.
     intervals : bool
         Whether intervals are wanted; otherwise all levels are kept and no counts are released.
     """
@@ -171,12 +171,12 @@ def readable_levels(
 
 
 def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
-    """Return a note on a response whose values seem to lie at its two bounds; no note if it has two values anyway.
+    """Return a note on a response whose values seem to lie at its bounds; no note for bounds like 0 and 1.
 
     Parameters
     ----------
     mean, sd : float
-        Released mean and std dev of the response, in units of its box.
+        Released mean and std dev of the response, scaled to [-1, 1].
     """
     center, half = float(box.design.response_center), float(box.design.response_half)
     ends = (center - half, center + half)
@@ -192,19 +192,19 @@ def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
 def with_most_rows(
     counts: list[FloatArray], sds: list[FloatArray], kept: tuple[Any, ...], rows: float
 ) -> tuple[NDArray[np.bool_], ...]:
-    """Return masks of kept levels such that the kept rows still represent the population.
+    """Return masks of the levels to keep, such that the kept rows still represent the population.
 
-    Levels of all factors are left out from the rarest on, as long as they hold at most `MOST_LEFT_OUT` of the rows
-    together; coefficients of other levels with too few rows are decided by the noise of the Hessian.
+    Levels with too few rows are left out, the rarest first, as long as the levels left out hold at most `MOST_LEFT_OUT`
+    of the rows. Whether coefficients of the other levels are given then depends on the noise of the Hessian.
 
     Parameters
     ----------
     counts, sds : list of ndarray
-        For each factor, released rows at its levels, and noise sds.
+        For each factor, released numbers of rows at its levels, and their noise sds.
     kept : tuple of ndarray of bool
-        For each factor, the levels with enough rows for this budget.
+        For each factor, a mask of the levels with enough rows for this budget.
     rows : float
-        Number of rows at all levels of a factor.
+        Number of all rows.
     """
     if not kept:
         return ()
@@ -228,10 +228,10 @@ def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
 
 
 def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
-    """Return (column, rows at the rarer end) of numeric columns, or the response, that seem to have two values.
+    """Return (column, rows with the rarer value) of numeric columns, or the response, that seem to have two values.
 
-    These are zeros and ones declared as numbers, for example. A column of mean a in [-1, 1] has at most the variance
-    ``1 - a^2``, that of values at both ends.
+    An example are zeros and ones declared as numbers. A column of mean a in [-1, 1] has at most the variance
+    ``1 - a^2``, reached by values at both ends.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     whole = [j for j, part in zip([*box.slopes, box.c], box.usual, strict=True) if part == 1 and j not in coded]
@@ -245,8 +245,8 @@ def ridge_of_rare(
 ) -> FloatArray:
     """Return the amounts added to the information of two-valued columns with a rare value, shape (c,).
 
-    They limit the standardised squared length of rows with the rare value to `HELD_LEAST` times m + 1. Columns that are
-    constant over the kept rows get nothing.
+    They limit the squared length of standardised rows with the rare value to `HELD_LEAST` times m + 1. Columns that are
+    constant over the kept rows get 0.
     """
     ridge = np.zeros(box.c)
     for factor, count, k in zip(box.design.factors, counts, kept, strict=True):
@@ -261,7 +261,7 @@ def ridge_of_rare(
 
 
 def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[FloatArray, FloatArray]:
-    """Return counts of a factor's levels, computed from sums of its columns, and their sds; -inf where impossible.
+    """Return counts of a factor's levels, computed from sums of its columns, and their sds; -inf if not determined.
 
     The sums of k columns and the number of rows are k + 1 equations for k + 1 levels.
     """
@@ -278,7 +278,7 @@ def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[Float
 
 
 def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
-    """Return notes on left-out levels of each factor, with a separate note for a reference level."""
+    """Return notes on the levels left out of the fit, with a separate note for a reference level."""
     notes, names = [], box.design.names
     gone = np.linalg.norm(levels.hidden, axis=1) > 1e-8
     known: dict[str, Any] = {"sd": levels.sd, "needed": levels.needed, "budget": "this budget"}
@@ -305,18 +305,18 @@ def hidden_levels(
     estimate: Estimate,
     rows: float,
 ) -> tuple[Note, ...]:
-    """Return a note on each level that noise hides, if what coefficients about it are, or their noise, is not known.
+    """Return notes on the levels with too few rows whose coefficients, or the noise of these, are not given.
 
     Parameters
     ----------
     seen : iterable of (int, ndarray, ndarray, ndarray)
-        Factors, counts of their levels, the sds of these, and what makes a level visible.
+        For each factor: its index, the counts of its levels, their sds, and the counts that the levels need.
     estimate : Estimate
     rows : float
-        Their number.
+        Number of rows.
     """
     found, names = [], box.design.names
-    shown = estimate.mapped(*box.design.to_original())  # as the reader sees it
+    shown = estimate.mapped(*box.design.to_original())  # in the user's units and names
     alone = shown if isinstance(shown, PointEstimate) else None
     values = shown.params() if alone is None else alone.sizes
     for k, counts, sds, needed in seen:

@@ -2,7 +2,7 @@
 
 A row's score is ``x psi``. Predictors w are whitened by the information of synthetic rows with the released moments.
 Then a score is ``w p`` with leverage |w| and Pearson residual p, and the length of this product is clipped: a row of
-high leverage and small residual counts in full. The bias of the last clip enters the interval. Comments number stages.
+high leverage and small residual counts in full. Intervals allow for the bias of the last clip. Comments number stages.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-ROUNDS, CONVERGED = 20, 1e-3  # for removing a ridge: most iterations, and the relative change that ends them
+ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations to remove a ridge, and relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
@@ -76,19 +76,19 @@ SHARES: Mapping[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class LikelihoodSteps:
-    """Newton steps of a generalised linear model.
+    """Estimator of a generalised linear model by Newton steps.
 
     Parameters
     ----------
     noises : Noises
     loss : Likelihood
-        Negative log-likelihood of the family, with the largest response.
+        Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
-        Assumption on the counts of large scores beyond the released histogram.
+        Assumption on the number of large scores beyond the released histogram.
     margins : bool
-        Whether average marginal effects are released as well.
+        Whether average marginal effects are also released.
     cov_type : str
-        "HC", or "nonrobust": the variance of a response is given by the family.
+        "HC", or "nonrobust": the response's variance is the family's variance function.
     """
 
     noises: Noises = NORMAL
@@ -107,7 +107,7 @@ class LikelihoodSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
+        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
         return MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -116,7 +116,7 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",), LEVEL_ROWS[by.shares])
-        heavy = isinstance(loss.family, Gamma)  # prices and spending: score counts decrease slowly
+        heavy = isinstance(loss.family, Gamma)  # as for prices and spending: long scores are common
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
@@ -127,7 +127,7 @@ class LikelihoodSteps:
 def rough_fit(
     ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...], rows_for_one: float = 1.0
 ) -> Problem:
-    """Return whitened predictors, and starting coefficients from least squares on a transformed response."""
+    """Return the problem with whitened predictors, and coefficients from least squares on a transformed response."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
@@ -138,22 +138,22 @@ def rough_fit(
 
 
 def started(problem: Problem, loss: Likelihood) -> Start:
-    """Return the start of the family, computed from the least-squares slopes and intercept."""
+    """Return starting coefficients for the family, computed from those of least squares on a transformed response."""
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # offset that the fit left out
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # not in the least-squares fit
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
         b = np.linalg.lstsq(rows, eta, rcond=None)[0]
         return replace(start, theta=start.to_theta @ b, loss=loss, sigma=1.0)
-    mean = float(fit @ c) / float(c @ c)  # the fit at the mean row, which is c / |c|^2
+    mean = float(fit @ c) / float(c @ c)  # fitted value at the mean row, which is c / |c|^2
     slopes = (fit - mean * c) * half
     noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
     least = max(FEW_OUTCOMES, float(noise)) / scales.rows
     rows = rows - rows.mean(axis=0)
-    if added.any():  # the offset is a further predictor, of slope 1
+    if added.any():  # the offset is a further predictor with slope 1
         slopes, rows = np.r_[slopes, 1.0], np.column_stack([rows, added - added.mean()])
     b, a = loss.family.start(slopes, loss.from_transformed(mean) + float(added.mean()), rows, least)
     moved = start.to_theta @ (b[: len(c)] + (a - float(offset.mean())) * c)
@@ -162,13 +162,13 @@ def started(problem: Problem, loss: Likelihood) -> Start:
 
 @dataclass(frozen=True, eq=False)
 class Stride:
-    """A step of the burn-in.
+    """A burn-in step: one of the first Newton steps.
 
     Parameters
     ----------
     metric : ndarray, shape (m, m)
     score : ndarray, shape (m,)
-        The released score, in this metric.
+        The released score of predictors multiplied by `metric`.
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
@@ -182,22 +182,22 @@ class Stride:
 
 @dataclass(frozen=True, eq=False)
 class LastStep:
-    """Size and consequences of the last step.
+    """Size of the last Newton step, and errors due to it.
 
     Parameters
     ----------
     size : ndarray, shape (c,)
-        Length of the step for each coefficient, in the user's units, over its linear and expected length.
-        Rows count by their part in the coefficient's information: a step that is long only in a group without
-        information about other coefficients does not affect these.
+        Length of the step for each coefficient (user's units) over the largest length at which the step is valid.
+        Rows are weighted by their part in a coefficient's information: a step that is long in one group only does
+        not affect coefficients about which the group has no information.
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
     curvature_bias : ndarray, shape (c,)
-        Bound on the error of each coefficient from the curvature of scores along the step, in the user's units.
+        Bound on the error of each coefficient by the curvature of scores along the step, in the user's units.
     directions : ndarray, shape (c, c)
-        Matrix whose columns are the changes of theta that change one coefficient in the user's units by 1.
+        Matrix whose j-th column is the change of theta that changes coefficient j, in the user's units, by 1.
     move : float
-        Root mean square change of the linear predictor.
+        Root mean square change of the linear predictor by the step.
     """
 
     size: FloatArray
@@ -214,7 +214,7 @@ class BurnedIn(Pilot):
     Parameters
     ----------
     noise : float
-        Standard deviation of a coordinate of the noise in the last burn-in step.
+        Noise sd of a coordinate of the score in the last burn-in step.
     """
 
     noise: float
@@ -222,7 +222,7 @@ class BurnedIn(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodStep(OneStep):
-    """Expectations over synthetic rows that all one-step fits of a likelihood use.
+    """Expected scores and information of a likelihood over synthetic rows, shared by all its one-step fits.
 
     Parameters
     ----------
@@ -238,45 +238,45 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """`ETA_SIGNAL`, times the root mean information of synthetic rows if that exceeds one."""
+        """Largest sd of eta that unidentified directions may explain, times the root mean information, at least 1."""
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
     def per_eta(self) -> FloatArray:
-        """Change of each coefficient that moves eta by one std dev when the others adjust, over synthetic rows.
+        """Change of each coefficient that changes eta by one std dev over synthetic rows, if the others are refitted.
 
-        It is the inverse std dev of the column given the others, of at least one row in total: a square or product of
-        columns far from zero moves eta by much more, but most of that is offset by the other columns.
+        It is the inverse std dev of the column given the others (the columns have the information of at least one row).
+        A square or product of columns far from zero changes eta by much more, but other coefficients offset most of it.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
         return np.sqrt((vectors**2 / np.maximum(values, 1 / max(self.rows, 1.0))).sum(axis=1))
 
     def eta(self, at: Start) -> FloatArray:
-        """Return the linear predictor of synthetic rows."""
+        """Return the linear predictors of the synthetic rows."""
         return self.loss.family.fitted(self.synthetic.rows @ self.along(at.theta) + self.synthetic.offset)
 
     def information(self, at: Start) -> FloatArray:
-        """Return the information weights of synthetic rows at theta."""
+        """Return the information weights of the synthetic rows, given the coefficients."""
         return self.loss.family.weight(self.eta(at))
 
     def spread(self, at: Start) -> float:
-        """Return the standard deviation of the scores of synthetic rows."""
+        """Return the root mean information of the synthetic rows: the sd of psi if the model is right."""
         return float(self.information(at).mean()) ** 0.5
 
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
-        """Return the radius to which Hessian rows are shortened: a high quantile of synthetic rows' lengths."""
+        """Return the length to which rows of the Hessian are shortened: a high quantile of synthetic rows' lengths."""
         lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
         return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
     def whitened_at(self, at: Start) -> FloatArray:
-        """Return the whitening matrix T: synthetic rows w'T have the identity as information at theta."""
+        """Return the whitening matrix T: the information of synthetic rows w'T at the coefficients is the identity."""
         return whitening(self.synthetic.rows, self.information(at))
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
-        """Return a note if the upper bound of a positive response is so far out that rare large values are hidden.
+        """Return a note if the upper bound of a positive response is so large that noise may hide rare large values.
 
-        The response's standard deviation is the family's at synthetic rows, times the root of the dispersion.
+        The response's standard deviation is that of the family at synthetic rows, times the root of the dispersion.
         """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
@@ -287,9 +287,9 @@ class LikelihoodStep(OneStep):
         return (note("far amounts", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
 
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
-        """Return the step that removes the bias by a ridge, with the information of synthetic rows half way.
+        """Return the step that removes a ridge's bias, by the information of synthetic rows half way along the step.
 
-        Directions without information, such as a level whose released count is zero, are left unchanged.
+        Directions without information, such as that of a level with a released count of zero, are left unchanged.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -305,7 +305,7 @@ class LikelihoodStep(OneStep):
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release a histogram of score lengths."""
+        """Release the histogram of score lengths under the name of a question."""
         m = w.m
         longest = self.loss.largest(0.0) * w.longest
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
@@ -316,7 +316,7 @@ class LikelihoodStep(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
-    """Newton steps for a likelihood."""
+    """The fit of a likelihood by Newton steps: questions of each stage, and inference."""
 
     @property
     def asks_meat(self) -> bool:
@@ -330,26 +330,26 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens predictors by the information at the pilot."""
+        """Return the matrix that whitens the predictors by the information at the pilot's coefficients."""
         return self.whitened_at(pilot.start)
 
     # 3. the clip
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum that a clip at each radius removes from scores, if the model is right: (radii, m).
+        """Return the expected sum that a clip at each radius removes from the scores, under the model: (radii, m).
 
-        Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to be visible in
-        the histogram. Therefore this part of the bias is computed from the model.
+        Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to exceed the
+        noise of the histogram. Therefore this part of the bias is computed from the model.
         """
         rows, eta = self.synthetic.rows[::EVERY_SYNTHETIC], self.eta(w)[::EVERY_SYNTHETIC]
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # synthetic rows have the start's coordinates: map them to those of w
+        # synthetic rows are in the start's coordinates; they are mapped to those of w
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
         tried = np.geomspace(radii.min(), radii.max(), PLACES) if len(radii) > PLACES else radii
-        tried = np.r_[tried[tried < size.max()], size.max()]  # larger radii clip nothing
+        tried = np.r_[tried[tried < size.max()], size.max()]  # no score exceeds the last radius
         off = np.zeros((len(tried), w.m))
         for k, radius in enumerate(tried):
             cut = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
@@ -358,7 +358,7 @@ class NewtonSteps(LikelihoodStep):
         return self.sizes.scores * np.stack(between, axis=1)
 
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
-        """Return the start after a step along a clipped score, limited to the linear range; and the step."""
+        """Return the coefficients after a step along a clipped score, of limited length, and the step."""
         metric = self.metric(Pilot(start))
         w = start.remapped(metric)
         lengths = self.score_sizes(w, "step sizes", str(k + 1))
@@ -371,16 +371,16 @@ class NewtonSteps(LikelihoodStep):
         best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
         B = float(tried[best])
         release = self.ask(question.inside(B), by=self.by.vector)
-        score = release.value + taken[best]  # adds the expected bias of the clip, which rare outcomes cause
+        score = release.value + taken[best]  # corrects the expected bias of the clip, which rare outcomes cause
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         step = self.shortened(metric @ (value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
 
     def secant_corrected(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
-        """Return the score, divided along the previous step by the curvature observed on that step.
+        """Return the score, divided along the previous step by the curvature that was measured on that step.
 
-        With nearly collinear predictors, rows may have twice the information of synthetic rows; without the division
-        steps would oscillate.
+        With nearly collinear predictors, the data may have twice the information of synthetic rows; without the
+        division the steps would oscillate.
         """
         along = np.linalg.solve(metric, last.step)
         length = float(np.linalg.norm(along))
@@ -393,7 +393,7 @@ class NewtonSteps(LikelihoodStep):
         return score + (1 / met - 1) * float(along @ score) * along
 
     def shortened(self, step: FloatArray) -> FloatArray:
-        """Return a step whose intercept and slope parts are each limited in the change of eta."""
+        """Return the step with its intercept part and its slope part each shortened, to limit the change of eta."""
         c = self.constant
         on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
         side = step - on
@@ -402,7 +402,7 @@ class NewtonSteps(LikelihoodStep):
         return on * along + side * across
 
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval; its bias bound adds hidden scores and the model's bias."""
+        """Return the clip with the shortest interval; its bias bound adds that of the histogram and the model's."""
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
@@ -410,7 +410,7 @@ class NewtonSteps(LikelihoodStep):
 
     # 4. the Hessian, and the variance of scores
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the sum of products of Hessian rows, shortened to the radius that balances noise and removed mass."""
+        """Release the Hessian, with rows shortened to the radius that balances noise against lost information."""
         m, rows = w.m, self.rows
         of = HessianRows(self.loss, w.P, w.eta)
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
@@ -426,10 +426,10 @@ class NewtonSteps(LikelihoodStep):
         return Hessian(matrix, w.to_theta, np.eye(m), rows)
 
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
-        """Return the variance of scores: released, or for `nonrobust` the information times the dispersion.
+        """Return the variance of the score: released, or for `nonrobust` the information times the dispersion.
 
-        The histogram of lengths gives the total variance more precisely than released products; these give its shape,
-        as far as it exceeds noise.
+        The histogram of lengths gives the total variance more precisely than released products of scores; the products
+        divide it among directions, as far as they exceed noise.
         """
         m, n, noise, matrix = self.m, self.sizes.scores, None, hessian.matrix
         value = n * np.eye(m)
@@ -443,7 +443,7 @@ class NewtonSteps(LikelihoodStep):
         return Meat(value, self.freedom, noise)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return a bias bound for the curvature of scores along the last step, and coefficients with too few rows."""
+        """Return a bias bound by the curvature of scores along the last step, and coefficients with too few rows."""
         names, m = self.box.design.names, self.m
         noise = float(np.trace(step.last.noise.covariance())) / m
         spread = step.meat.value + (noise + step.pilot.noise**2) * np.eye(m)
@@ -462,7 +462,7 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return the size of the last step relative to the linear and the expected one, for each coefficient.
+        """Return the size of the last step for each coefficient, relative to the largest valid size, and its errors.
 
         Parameters
         ----------
@@ -478,7 +478,7 @@ class NewtonSteps(LikelihoodStep):
         rows, family, eta = self.synthetic.rows @ metric, self.loss.family, self.eta(start)
         along = rows @ step.step
         low, high = family.weight(eta), family.weight(family.fitted(eta + along))
-        of = rows @ through.T  # change of each coefficient per unit score of a row
+        of = rows @ through.T  # change of each coefficient per unit of a row's score
         influence = (low + high)[:, None] * of**2
         total = np.maximum(influence.sum(axis=0), 1e-300)
         moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
@@ -500,9 +500,10 @@ def effective_share(
     spread: FloatArray,
     to_coefficients: FloatArray,
 ) -> FloatArray:
-    """Return each coefficient's effective share of the rows, at its smallest within the confidence interval, (c,).
+    """Return the effective share of the rows that determine each coefficient, shape (c,).
 
-    With q the rows' contributions to the coefficient's error, if the model is right, it is ``(mean q^2)^2 / mean q^4``.
+    With q the rows' contributions to a coefficient's error under the model, the share is ``(mean q^2)^2 / mean q^4``,
+    at its smallest value over the coefficient's confidence interval.
 
     Parameters
     ----------
@@ -510,17 +511,17 @@ def effective_share(
     eta : ndarray, shape (k,)
         Linear predictor of synthetic rows at the estimate.
     rows : ndarray, shape (k, m)
-        The synthetic rows.
+        Predictors of synthetic rows.
     inverse : ndarray, shape (m, m)
         Inverse of the Hessian on its identified directions.
     spread : ndarray, shape (m, m)
-        Expected second moments of a score, noise included.
+        Expected second moments of the score, noise included.
     to_coefficients : ndarray, shape (c, m)
     """
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T
     sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
-    moved, shares = rows @ inverse @ error / sd, []  # change of eta if a coefficient changes by one std error
+    moved, shares = rows @ inverse @ error / sd, []  # change of eta as a coefficient changes by one std error
     for far in ndtri((np.arange(PLACES) + 0.5) / PLACES):
         there = family.fitted(eta[:, None] + far * moved)
         q2 = family.weight(there) * of**2
@@ -530,7 +531,7 @@ def effective_share(
 
 
 def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
-    """Return a mask of coefficients with too few effective rows for a normal approximation, and the notes on them."""
+    """Return a mask of the coefficients with too few effective rows for a normal approximation, and notes on these."""
     few, notes = effective < FEW_OUTCOMES, []
     if few.any():
         about = tuple(name for name, one in zip(names, few, strict=True) if one)

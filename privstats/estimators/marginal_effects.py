@@ -1,9 +1,9 @@
-"""Average marginal effects, released at the fitted theta.
+"""Average marginal effects, released at the estimated coefficients theta.
 
 The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``; that of a dummy is the mean change of
 the mean response when its factor changes from the reference to its level. Each column of the formula is changed alone:
-products with other predictors are held fixed. Errors are those of theta by the delta method, given the predictors in
-the sample, and the noise of the sums.
+products with other predictors are held fixed. Standard errors contain the error of theta, by the delta method and given
+the predictors in the sample, and the noise of the released sums.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from privstats.losses.marginal_effects import Dummies, EffectParts
 from privstats.numerics.law import FloatArray
 from privstats.sets.vectors import Box
 
-QUESTION, SHARE = "marginal effects", 0.1  # share of the question, in addition to the shares of the fit
-FARTHEST = 1e6  # limit of coefficients that are mostly noise, against overflow
+QUESTION, SHARE = "marginal effects", 0.1  # name of the question and its budget share, beside the shares of the fit
+FARTHEST = 1e6  # limit of coefficients, which may be mostly noise, against overflow
 
 
 def check_margins(public: PublicFacts) -> None:
-    """Refuse marginal effects if there is no predictor or if intervals are not wanted.
+    """Raise an error if marginal effects are asked for without a predictor, or without intervals.
 
     Raises
     ------
@@ -45,20 +45,20 @@ def check_margins(public: PublicFacts) -> None:
 def with_marginal_effects(
     ask: Ask, by: Noises, design: Any, family: Family, levels: KeptLevels, estimate: NormalEstimate
 ) -> NormalEstimate:
-    """Release average marginal effects at the estimate, and return the estimate with them.
+    """Release average marginal effects at the estimate, and add them to the estimate.
 
     Parameters
     ----------
     ask : Ask
     by : Noises
-        Its mechanism `columns` answers the question.
+        Mechanisms; `columns` answers the question.
     design : Design
     family : Family
-        The family, whose unit is the largest response.
+        Family of the model, scaled to the largest response.
     levels : KeptLevels
-        The kept levels: effects are means over their rows.
+        Factor levels kept in the fit: effects are means over the rows at these levels.
     estimate : NormalEstimate
-        Estimate of theta, in standardised units of the bounds.
+        Estimate of theta, for columns scaled to [-1, 1].
     """
     c = len(design.names)
     theta = np.clip(np.nan_to_num(estimate.theta), -FARTHEST, FARTHEST)
@@ -69,7 +69,7 @@ def with_marginal_effects(
     totals, spread = row.sizes * release.value, row.sizes * np.sqrt(release.law.variance())
     rows = max(float(totals[0]), 2 * float(spread[0]), 1.0)
     means = totals / rows
-    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # kept rows have no information in the other directions
+    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projects on the directions in which rows have information
     place = {j: 2 + c + (1 + c) * k for k, j in enumerate(j for group in groups for j in group.columns)}
     lost = lost_effects(design, levels)
     columns = range(int(design.intercept), c)
@@ -87,7 +87,7 @@ def with_marginal_effects(
 
 
 def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
-    """Return (dummies, factor index) of each factor all of whose columns are dummies."""
+    """Return pairs (dummies, factor index) for the factors whose columns are all dummies."""
     found: list[tuple[Dummies, int]] = []
     claimed: set[int] = set()
     for k, factor in enumerate(design.factors):
@@ -105,7 +105,7 @@ def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
 
 
 def lost_effects(design: Any, levels: KeptLevels) -> set[int]:
-    """Return the dummies without an effect because their level or the reference level was left out."""
+    """Return the dummy columns without an effect, because their level or the reference level was left out."""
     lost: set[int] = set()
     for group, k in dummies_of(design):
         kept = levels.kept[k] if levels.kept else None

@@ -1,4 +1,4 @@
-"""Means of columns, by group: released sums of values and, without further cost, of their squares."""
+"""Means of columns, by group: sums of values and, at no extra cost in budget, of their squares are released."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from privstats.sets.vectors import Squares
 
 @dataclass(frozen=True)
 class Means:
-    """Noisy sums of columns and of their squares, over noisy numbers of rows.
+    """Estimator of means: noisy sums of columns and of their squares, divided by noisy numbers of rows.
 
-    Values are clamped to declared bounds; the second moment, which the variance needs, costs nothing extra: see
-    `Squares`. The sums of all groups are one release.
+    Values are clamped to declared bounds; the sums of squares, which the variance needs, cost no extra budget (see
+    `Squares`). The sums of all groups are one release.
 
     Parameters
     ----------
     noise : Additive
-        Law of the noise; its norm determines the sensitivity of the sums.
+        Additive noise mechanism; its norm determines the sensitivity of the sums.
     neighbors : Neighbors
-        The neighbouring relation; with several rows per unit there are no intervals.
+        Neighbouring relation; with several rows per unit there are no intervals.
     """
 
     noise: Additive = field(default_factory=Laplace)
@@ -43,7 +43,7 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the question for all sums, and the set of one group's numbers."""
+        """Return the question for all sums, and the set of the values of a row in one group."""
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)
@@ -51,13 +51,13 @@ class Means:
         return Sum("sums", grouping.rows(of), grouping.within(within)), within
 
     def noise_variances(self, ask: Laws, public: PublicFacts) -> tuple[float, float]:
-        """Return the noise variances of a group's count and of a column's sum, in half-ranges; public, at no cost."""
+        """Return the noise variances of a group's count and of a column's sum in half-ranges; no budget is spent."""
         question, within = self._question(public)
         variance = ask.law(question, by=self.noise).variance()
         return (float(variance[0]) if within.counted else 0.0), float(variance[int(within.counted)])
 
     def __call__(self, ask: Ask, public: PublicFacts) -> GroupMeans | PointEstimate:
-        """Release the sums; columns first, then groups."""
+        """Release the sums; return the means, ordered by column, then by group."""
         design = public.design
         columns, grouping, names = column_facts(design), Grouping.of(design), design.names
         why = no_intervals(public, self.neighbors)
@@ -91,9 +91,9 @@ class ChosenMeans:
     Parameters
     ----------
     grid : float or mapping, optional
-        The step between a column's possible values.
+        Step between a column's possible values.
     neighbors : Neighbors
-        The neighbouring relation.
+        Neighbouring relation.
     """
 
     grid: Grid = None
@@ -101,7 +101,7 @@ class ChosenMeans:
     shares: Mapping[str, float] = field(default_factory=lambda: {"mean": 1.0})
 
     def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
-        """Choose the mean of each column in each group; columns first, then groups."""
+        """Choose the mean of each column in each group; return the means, ordered by column, then by group."""
         design = public.design
         columns, grouping = column_facts(design, self.grid), Grouping.of(design)
         by = grouping.answered(DuffMean())
@@ -118,9 +118,9 @@ def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
 
 
 def _places(within: Squares, cells: int) -> IntArray:
-    """Return the positions in a release of each cell's count, sums and sums of squares; -1 if not released.
+    """Return the positions, in a release, of each group's count, sums and sums of squares; -1 if not released.
 
-    Shape (cells, 1 + 2 columns).
+    The shape is (groups, 1 + 2 columns); without groups, one group has all rows.
     """
     k = within.k
     one = np.full(1 + 2 * k, -1, dtype=np.int64)

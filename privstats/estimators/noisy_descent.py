@@ -1,8 +1,8 @@
 """Noisy gradient descent and noisy Newton as stated by Avella-Medina, Bradshaw and Loh (2023): for comparison.
 
-Each step releases a clipped score of all rows; the last iterate is the estimate. Two further releases, the Hessian and
-the score variance, give intervals. Noise of all steps in the last iterate is included exactly; the source includes the
-last step only. With many rows and a large budget `mech="newton"` gives shorter intervals.
+Each step releases the clipped score of all rows; the last iterate is the estimate. Two further releases, the Hessian
+and the score variance, give intervals. These include the noise of all steps in the last iterate exactly; in the paper
+they include the last step's only. With many rows and a large budget `mech="newton"` gives shorter intervals.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import is_number
 from privstats.sets.vectors import Ball, Products
 
-LENGTH = math.sqrt(2.0)  # C: the length up to which rows are not shortened
-UNIT = 1 / math.sqrt(3.0)  # std dev of a column that fills its bounds uniformly, in half-ranges
-SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in the response's unit
-SCALE_STEP = 2.0  # step size for log sigma along its score
-HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise alone (`edge`)
-USUAL_PART = 0.8  # largest such limit at which coefficients are given, over a typical eigenvalue: largest curvature / p
-MOST_QUESTIONS = 1000  # largest number of steps, each of which is a question of a plan
-MOST_LEFT = 0.4  # largest remaining share of the start's error in a direction that is given
-OUT_OF_SIGHT = 10.0  # assumed error of coefficients in directions that are not given, in scales of the response
-NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # damping of Newton steps, and their largest length in residual scales
-WORTH_SAYING = 1.05  # least ratio of interval lengths at which a note names the method with shorter intervals
-AMPLE = 0.1  # largest noise_to_signal for this note: beyond, they are not shorter (`benchmarks.noisy_optimisation`)
+LENGTH = math.sqrt(2.0)  # default of C: rows longer than C are given less weight
+UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bounds, in half-ranges
+SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
+SCALE_STEP = 2.0  # step size for the logarithm of sigma along its score
+HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise (`edge`)
+USUAL_PART = 0.8  # largest such limit at which coefficients are given, over the largest curvature / p
+MOST_QUESTIONS = 1000  # largest number of steps; each step is a question of the plan
+MOST_LEFT = 0.4  # coefficients are given if at most this share of the starting error remains
+OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not given, in scales of the response
+NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default size of Newton steps, and their largest length in residual scales
+WORTH_SAYING = 1.05  # smallest ratio of interval lengths at which a note names the method with shorter intervals
+AMPLE = 0.1  # largest noise_to_signal for this note: above it, they are not shorter (`benchmarks.noisy_optimisation`)
 SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
 
 
@@ -56,17 +56,17 @@ class NoisyGradientDescent:
     r"""``theta <- theta - eta (g + N_k)``, K times: g the mean score, N_k normal noise of sd ``2 B sqrt(K) / (n mu)``.
 
     Privacy: neighbours replace one row, n is public. A row's score is clipped to a ball of radius B, so that the sum
-    moves by at most 2 B; K releases at mu / sqrt(K) each are mu-GDP in total. Of the whole mu^2 the steps have K parts
-    of K + 2, the Hessian and the score variance one each; the source gives mu to each of the three, sqrt(3) mu in all.
-    Products of rows no longer than r move by at most r^2 (`Products`), so that the noise of a matrix has sd
-    ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off it (source: 2 r^2 everywhere).
+    changes by at most 2 B; K releases at mu / sqrt(K) each are mu-GDP in total. Of K + 2 parts of mu^2 the steps have
+    K, the Hessian and the score variance one each; the paper gives mu to each of these three, sqrt(3) mu in all.
+    Sums of products of rows no longer than r change by at most r^2 (`Products`), so that the noise of a matrix has sd
+    ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off it (in the paper 2 r^2 everywhere).
 
     Intervals: with M the Hessian and ``R = I - eta M`` the noise of the last iterate has the covariance
     ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``, to which the sandwich is added. The remaining
-    error of the start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below noise are set to half an
-    edge of the noise if all predictors are numbers with declared scales (`Scale`), which declare such a variance; a
-    note says that this fails for collinear ones. Otherwise a lower bound of M is used, and directions in which more
-    than `MOST_LEFT` of the start's error may remain are not given.
+    error of the start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below noise are set to half the
+    noise's largest eigenvalue (`edge`) if all predictors are numbers with declared scales (`Scale`), which declare such
+    a variance; a note says that this is wrong for collinear ones. Otherwise a lower bound of M is used, and directions
+    in which more than `MOST_LEFT` of the start's error may remain are not given.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ class NoisyGradientDescent:
     loss : Loss
         Huber's loss or another bounded one, or a logistic likelihood.
     rows : int
-        The public number of rows.
+        Public number of rows n.
     steps : int, optional
-        K; by default ``ceil(8 log n)``.
+        Number of steps K; by default ``ceil(8 log n)``.
     step_size : float, optional
-        eta; by default one over the largest curvature.
+        Step size eta; by default one over the largest curvature.
     clip : float
-        C: a row has weight ``min(1, C^2 / |x|^2)``. Numbers are in half-ranges over sqrt(3), or in declared scales.
+        Length C: a row has weight ``min(1, C^2 / |x|^2)``. Numbers are in half-ranges / sqrt(3), or in declared scales.
     tuning : float
         Threshold c of a robust loss, in residual scales.
     sigma : float, optional
@@ -117,17 +117,17 @@ class NoisyGradientDescent:
 
     @property
     def K(self) -> int:
-        """The number of steps."""
+        """Number of steps."""
         return self.steps or max(1, math.ceil(self.a_log_n * math.log(max(self.rows, 2))))
 
     @property
     def curvature(self) -> float:
-        """Largest curvature of a row: C^2 times the largest slope of psi."""
+        """Largest curvature of a row's loss: C^2 times the largest slope of psi."""
         return self.clip**2 * self.loss.largest_slope
 
     @property
     def longest_step(self) -> float:
-        """Upper limit of step sizes: larger ones may diverge."""
+        """Upper limit of step sizes; with larger steps the iteration may diverge."""
         return 2 / self.curvature
 
     @property
@@ -159,7 +159,7 @@ class NoisyGradientDescent:
         return self.with_intervals(rows, at, path, hessian, meat, known)
 
     def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
-        """Return the estimate without intervals; its noise is given for rows that fill their bounds."""
+        """Return the estimate without intervals; the size of its noise is computed for rows that fill their bounds."""
         weight = np.minimum(1.0, self.clip**2 / ((filling_rows(rows.box) / rows.scales) ** 2).sum(axis=1))
         filled = filling_hessian(rows.box, public, weight * self.loss.largest_slope) / rows.n
         M = raise_eigenvalues(filled / np.outer(rows.scales, rows.scales), 0.0, self.curvature)
@@ -176,7 +176,7 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate with sampling error, noise of all steps, and the remaining error of the start."""
+        """Return the last iterate with its sampling error, the noise of all steps, and the start's remaining error."""
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
         M = raise_eigenvalues(hessian.value / rows.n, half_edge, self.curvature)
@@ -209,13 +209,13 @@ class NoisyGradientDescent:
         return replace(estimate, remarks=self.remarks(estimate, one))
 
     def remarks(self, estimate: NormalEstimate, one: FloatArray) -> tuple[Note, ...]:
-        """Return notes on which method to use instead, and on coefficients for which steps have not converged.
+        """Return notes on the method to use instead, and on coefficients for which the steps have not converged.
 
         Parameters
         ----------
         estimate : NormalEstimate
         one : ndarray, shape (c,)
-            Std errors of a single Newton step with the share that its score would have.
+            Std errors of one Newton step by ``mech="newton"``, with that method's budget share for the score.
         """
         other, (value, _, low, high) = instead(self.loss), estimate.coefficients()
         times = float(np.median((high - low) / (2 * ndtri(0.975) * one)))
@@ -229,13 +229,13 @@ class NoisyGradientDescent:
         return first, note("not arrived", lost, steps=self.K, part=f"{MOST_LEFT:.0%}", more=more, other=other)
 
     def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
-        """Return the matrix that multiplies the score in step k, shape (c, c)."""
+        """Return the matrix by which the score is multiplied in step k, shape (c, c)."""
         return self.eta * np.eye(len(at.beta))
 
     def moved(
         self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
     ) -> tuple[Iterate, FloatArray]:
-        """Return the next iterate, and the matrix that multiplied the score."""
+        """Return the next iterate, and the matrix by which the score was multiplied."""
         sigma = at.sigma
         if rows.both is not None:
             sigma = float(np.clip(sigma * math.exp(np.clip(SCALE_STEP * chi, -1.0, 1.0)), *SCALES))
@@ -247,11 +247,11 @@ class NoisyNewton(NoisyGradientDescent):
     r"""``theta <- theta - eta (H + W_k)^-1 (g + N_k)``, K times, with a newly released Hessian in each step.
 
     Privacy as for `NoisyGradientDescent`: the K Hessians have the same part of mu^2 as the K scores; the last Hessian
-    and the score variance have that of one score each. Eigenvalues of a Hessian are raised to ``sqrt(2 p)`` sds of its
-    noise, the edge of noise alone, and steps are at most three residual scales long: both use releases only.
+    and the score variance each have the part of one score. Eigenvalues of a Hessian are raised to ``sqrt(2 p)`` sds of
+    its noise, the noise's largest eigenvalue; steps are at most three residual scales long. Both are post-processing.
 
     Intervals: with ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
-    ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'`` (source: the last step alone).
+    ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'`` (in the paper, the last step's only).
     """
 
     a_log_n: ClassVar[float] = 2.3
@@ -278,7 +278,7 @@ class NoisyNewton(NoisyGradientDescent):
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Coefficients of scaled predictors, shape (c,), in the response's unit, and the residual scale in that unit."""
+    """Coefficients of the scaled predictors, shape (c,), and the residual scale, both in scales of the response."""
 
     beta: FloatArray
     sigma: float
@@ -286,7 +286,7 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """Questions about scaled rows with weights ``w = min(1, C^2 / |x|^2)``.
+    """Builder of questions about scaled rows x with weights ``w = min(1, C^2 / |x|^2)``.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ class ScaledRows:
     unit : float
         Scale of the response, in half-ranges; 1 with a link.
     n : int
-        The public number of rows.
+        Public number of rows.
     both : Concomitant, optional
         Joint score of coefficients and log residual scale, if the scale is fitted.
     declared : bool
@@ -317,7 +317,7 @@ class ScaledRows:
 
     @classmethod
     def of(cls, loss: Loss, box: PublicBox, clip: float, tuning: float, sigma: float | None, n: int) -> ScaledRows:
-        """Return the questions about rows of a design."""
+        """Return the builder of questions about the rows of a design."""
         declared = np.minimum(box.design.declared_scales, UNIT)
         scales, known = np.ones(box.c), bool((box.design.declared_scales[box.slopes] < 1).all())
         scales[box.slopes] = declared[box.slopes]
@@ -336,7 +336,7 @@ class ScaledRows:
 
     @property
     def robust(self) -> bool:
-        """Whether the loss is robust and has a residual scale."""
+        """Whether the loss is a robust loss with a residual scale."""
         return isinstance(self.loss, HuberLoss)
 
     @cached_property
@@ -353,20 +353,20 @@ class ScaledRows:
 
     @property
     def largest_psi(self) -> float:
-        """Bound on |psi|, in residual scales."""
+        """Upper bound on |psi|, in residual scales."""
         return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
 
     def eta(self, at: Iterate) -> FloatArray:
-        """Return the weights whose product with a row z is its linear predictor, shape (width,)."""
+        """Return the weights whose product with a row z is the row's linear predictor, shape (width,)."""
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
-        """Return the loss at the residual scale, and that scale in units of psi."""
+        """Return the loss at the iterate's residual scale, and the scale in units of psi."""
         scale = at.sigma * self.unit if self.robust else 1.0
         return self.loss.with_scale(scale), scale
 
     def score(self, ask: Ask, by: Noises, at: Iterate, item: str, present: float) -> tuple[FloatArray, float, float]:
-        """Release the mean scores of coefficients and log scale; return them, and the noise sd of the first."""
+        """Release the mean scores of the coefficients and the log scale; return both, and the noise sd of the first."""
         loss, scale = self.at(at)
         if self.both is None:
             rows: Any = self.weighed(loss, self.P / scale, at, squared=False)
@@ -381,35 +381,35 @@ class ScaledRows:
         return value[:-1], value[-1] / self.both.weight + self.both.largest * present / self.n, sd
 
     def hessian(self, at: Iterate, name: str, item: str = "") -> Sum:
-        """Return the question for the sum of ``w slope x x'``."""
+        """Return the question for the Hessian, the sum of ``w slope x x'``."""
         loss, _ = self.at(at)
         within = Products(self.box.c, self.clip * loss.largest_slope**0.5)
         return Sum(name, self.weighed(loss, self.P, at, squared=True), within=within, item=item)
 
     def meat(self, at: Iterate) -> Sum:
-        """Return the question for the sum of products of scores."""
+        """Return the question for the score variance, the sum of products of scores."""
         loss, scale = self.at(at)
         within = Products(self.box.c, self.clip * self.largest_psi)
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
-        """Return weighted rows with predictors z'P: their products add up to the Hessian, or they are scores."""
+        """Return the row function, with predictors z'P, of scores, or of rows whose products add up to the Hessian."""
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
 
 def edge(matrix: NoisyMatrix) -> float:
-    """Return the largest eigenvalue of noise alone: ``sqrt(2 p)`` sds of a diagonal entry."""
+    """Return the largest eigenvalue of a matrix's noise: ``sqrt(2 p)`` noise sds of a diagonal entry."""
     p = len(matrix.value)
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 
 
 def root_of(matrix: FloatArray) -> FloatArray:
-    """Return a matrix root L: ``L L'`` is the given covariance."""
+    """Return a root L of a covariance matrix, such that ``L L'`` is the matrix."""
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray(V * np.sqrt(np.maximum(values, 0.0)), dtype=float)
 
 
 def instead(loss: Loss) -> str:
-    """Return the code for the method with shorter intervals, such as mech='newton', for notes."""
+    """Return the arguments that select the method with shorter intervals, such as mech='newton', for notes."""
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

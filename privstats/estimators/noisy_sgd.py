@@ -1,4 +1,4 @@
-"""NoisySGD as stated by Dong, Roth and Su (2022): for comparison, an estimate without an interval."""
+"""Noisy stochastic gradient descent as stated by Dong, Roth and Su (2022): for comparison, without intervals."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from privstats.mechanisms.comparison.noisy_sgd import LinearGradient, NoisySGD
 from privstats.privacy.promise import is_number
 from privstats.sets.weighted_losses import WeightedLosses
 
-USUAL_STEPS, PART = 100, 0.1  # default number of steps, and default share of the rows in each subsample
-FARTHER = 1.000001  # factor on the longest row against rounding
+USUAL_STEPS, PART = 100, 0.1  # default number of steps, and default share of the rows in a subsample
+FARTHER = 1.000001  # factor on the bound of row lengths, against rounding errors
 
 
 @dataclass(frozen=True)
 class NoisyStochasticDescent:
-    """Steps along clipped gradients of random subsamples of fixed size; only the last iterate is released.
+    """Estimator by gradient steps on random subsamples of fixed size; only the last iterate is released.
 
     Privacy: `NoisySGD`, with the whole (eps, delta); neighbours replace one row, n is public. Numeric columns and the
     response, whose residuals are clipped, are in half-ranges over sqrt(3), or in declared scales.
@@ -39,17 +39,17 @@ class NoisyStochasticDescent:
     loss : Loss
         Huber's loss or another bounded one, or a logistic likelihood.
     rows : int
-        The public number n of rows.
+        Public number n of rows.
     steps : int, optional
-        Number T of steps, by default 100.
+        Number of steps, by default 100.
     step_size : float, optional
-        By default one over the largest curvature of a row of length `LENGTH`.
+        Step size, by default one over the largest curvature of a row of length `LENGTH`.
     batch : int, optional
-        Number of rows in a subsample, by default a tenth.
+        Number of rows in a subsample, by default a tenth of all rows.
     clip : float, optional
-        Length at which the gradient of a row is clipped, by default that of a row of length `LENGTH`.
+        Length at which the gradient of a row is clipped, by default the largest gradient of a row of length `LENGTH`.
     tuning : float
-        Threshold c of a robust loss.
+        Threshold c of a robust loss, in units of the response's scale.
     """
 
     noises: Noises = NORMAL
@@ -65,7 +65,7 @@ class NoisyStochasticDescent:
     def __post_init__(self) -> None:
         if not is_number(self.tuning) or not 0 < self.tuning < math.inf:
             raise OptionError(f"tuning is {quote(self.tuning)}; give a positive number, such as tuning=1.345")
-        self.mechanism()  # the mechanism refuses options out of range
+        self.mechanism()  # the mechanism raises an error if an option is out of range
 
     def mechanism(self) -> NoisySGD:
         """Return the mechanism with these options."""
@@ -81,7 +81,7 @@ class NoisyStochasticDescent:
 
     @property
     def row_loss(self) -> Loss:
-        """The loss of scaled rows; a likelihood has responses in their own unit."""
+        """The loss of scaled rows; for a likelihood, responses keep their own unit."""
         if isinstance(self.loss, HuberLoss):
             return type(self.loss)(clip=float(self.tuning))
         assert isinstance(self.loss, Likelihood)

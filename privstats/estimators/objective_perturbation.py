@@ -1,7 +1,8 @@
-"""Logistic regression by objective perturbation on preconditioned rows, with the ridge removed by one step.
+"""Logistic regression by objective perturbation on whitened rows, with the ridge removed by one step.
 
-Rows are whitened by releases and weighted, so that a row's score has a known length: the release of the minimiser of
-the perturbed loss satisfies eps. Its ridge is centred at an earlier estimate, and removed with a released Hessian.
+Rows are whitened by earlier releases and weighted, so that a row's score has a bounded length: then the release of
+the minimiser of the perturbed loss satisfies eps. Its ridge is centred at an earlier estimate, and is removed with a
+released Hessian.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SHARES = {
 
 @dataclass(frozen=True)
 class PerturbedLikelihood:
-    """Objective perturbation of a logistic likelihood.
+    """Estimator of a logistic regression by objective perturbation.
 
     Parameters
     ----------
@@ -50,15 +51,15 @@ class PerturbedLikelihood:
         Mechanisms of all questions except the coefficients.
     loss : Likelihood
     split : float
-        Share of the linear perturbation in the coefficients' budget; the ridge has the rest.
+        Share of the coefficients' budget for the random linear term; the ridge has the rest.
     tail : {"usual", "cautious"}
-        Assumption on the counts of long rows beyond the released histogram.
+        Assumption on the number of long rows beyond the released histogram.
     margins : bool
-        Whether average marginal effects are released as well.
+        Whether average marginal effects are also released.
     cov_type : str
-        "HC", or "nonrobust": the variance of a response is given by the family.
+        "HC", or "nonrobust": the response's variance is the family's variance function.
     hessian : float, optional
-        Share of the Hessian in the total of Hessian and coefficients; see `hessian_share`.
+        Budget share of the Hessian, taken from that of the coefficients; see `hessian_share`.
     """
 
     noises: Noises = PURE
@@ -100,26 +101,26 @@ class PerturbedLikelihood:
 
 
 def hessian_share(noise: float) -> float:
-    """Return the Hessian's share of the budget, from its noise per row if it had the whole budget.
+    """Return the Hessian's share of the budget, given the Hessian's noise per row at the whole budget.
 
-    If the Hessian is below its noise, no coefficient is given, however precise the minimiser is.
+    If the Hessian is below its noise, no coefficient is given, even if the minimiser is precise.
     """
     return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
-    """Return the radius of weighted rows with the shortest interval, bias bound included.
+    """Return the length to which rows are weighted down, chosen for the shortest interval, bias bound included.
 
     Parameters
     ----------
     lengths : Lengths
-        Histogram of the lengths of preconditioned predictors.
+        Histogram of the lengths of whitened rows.
     noise : float
-        Standard deviation of a coordinate of the linear perturbation at radius 1.
+        Standard deviation of a coordinate of the random linear term at radius 1.
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
-        Mean |psi|: weighting a long row removes this times its excess length from its score.
+        Mean |psi|: the weight of a long row removes this times the row's excess length from its score.
     m : int
     tail : Tail
     """
@@ -130,14 +131,14 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
 
 @dataclass(frozen=True, eq=False)
 class WeightedHessian(Hessian):
-    """The Hessian of weighted rows.
+    """The released Hessian of weighted rows.
 
     Parameters
     ----------
     ridge_free : Start
-        The coefficients at which it is released: approximately those without the ridge.
+        Coefficients at which the Hessian is released: approximately those without the ridge.
     within : WeightedLosses
-        The weights of the rows.
+        Set of row losses, which defines the weights of the rows.
     """
 
     ridge_free: Start
@@ -156,7 +157,7 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the mean information of synthetic rows."""
+        """Return the mean information of synthetic rows, the scale of a score in these coordinates."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:
@@ -193,19 +194,19 @@ class TiltedLikelihood(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def ridge_free(self, last: LastRelease) -> Start:
-        """Return the approximate estimate without ridge, by the information of synthetic rows on the way."""
+        """Return approximate coefficients without the ridge, by the information of synthetic rows."""
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
-    # 3. the minimiser: a step t from the start, at which scores add up to ridge t + b
+    # 3. the minimiser: a step t from the start, such that scores add up to ridge * t plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Return the gradient of the ridge at the minimiser."""
+        """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
-    # 4. Hessian and score variance, whitened by the information of synthetic rows at this point
+    # 4. Hessian and score variance, whitened by the information of synthetic rows at the coefficients without ridge
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the sum of products of weighted Hessian rows."""
+        """Release the Hessian of weighted rows."""
         within, at = self.within(clip.radius), self.ridge_free(last)
         metric = self.whitened_at(at)
         radius = self.hessian_radius(self.synthetic.rows @ metric, at)
@@ -219,10 +220,10 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(matrix.nearest_positive(1e-3 * self.rows)), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum of products of weighted scores, plus the expectation of what shortening scores removes.
+        """Release the sum of products of weighted scores; add the expected amount that shortening the scores removes.
 
-        Scores of a rare outcome are longer than Hessian rows by the root of its odds. The radius balances noise and the
-        removed amount if the model is right; that amount is the expectation over synthetic rows and their responses.
+        Scores of a rare outcome are longer than Hessian rows by the root of the odds against it. The radius balances
+        noise against the removed amount, whose expectation under the model is computed over synthetic rows.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
@@ -241,13 +242,13 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the question for products of weighted Hessian rows, or of weighted scores."""
+        """Return the question for the Hessian of weighted rows (`squared`), or for products of weighted scores."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the Hessian's contribution to the score variance, and coefficients with too few effective rows."""
+        """Return the score variance with the Hessian's noise added, and coefficients with too few effective rows."""
         hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(

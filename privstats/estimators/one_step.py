@@ -1,9 +1,9 @@
-"""One-step estimation for all losses: the problem, the last release, and the noisy estimating equation that is solved.
+"""One-step estimation for all losses: the problem, the last release, and the noisy estimating equation to solve.
 
-`OneStep.equation` is the method of METHODS.md, section 2, after the first releases. Subclasses for losses override its
-hooks. The last release is a clipped score, or the minimiser of a perturbed loss, depending on the guarantee. With
-clipped scores the method is ``mech="newton"``; the noisy Newton method of Avella-Medina, Bradshaw and Loh (2023), which
-it replaces, is ``mech="noisy_newton"``.
+`OneStep.equation` is the method of METHODS.md, section 2, after the first releases; subclasses for losses override its
+steps. The last release is a clipped score, or the minimiser of a perturbed loss, depending on the privacy guarantee.
+With clipped scores the method is ``mech="newton"``. It replaces the noisy Newton method of Avella-Medina, Bradshaw and
+Loh (2023), ``mech="noisy_newton"``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from privstats.sets.vectors import Ball, Products, SquaredEntries, SumAndProduct
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Public facts and releases from which the fit of a loss starts.
+    """An estimation problem: the public facts and first releases from which the fit of a loss starts.
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ class Problem:
         Whitened predictors and starting coefficients.
     levels : KeptLevels
     sizes : Sizes
-        Numbers of kept rows and scores.
+        Numbers of rows at kept levels, and of scores.
     public : PublicFacts
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        Assumption on the counts of scores beyond the released histogram.
+        Assumption on the number of long scores beyond the released histogram.
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
-        Released mean and standard deviation of the offset; 0 without an offset.
+        Released mean and standard deviation of the model's offset; 0 without an offset.
     """
 
     ask: Ask
@@ -92,35 +92,35 @@ class Problem:
 
     @property
     def folded(self) -> bool:
-        """Whether the scores of a unit's rows are added."""
+        """Whether scores are added up within units."""
         return self.public.by_unit
 
     def total(self, number: float) -> Whole | None:
-        """Return the total of a histogram's counts, if known; it is unknown if rows have weights.
+        """Return the known total of a histogram's counts; None if rows have weights.
 
-        The number of units is an upper bound only: units may have no row that is used.
+        A number of units is an upper bound only, because a unit may have no row that is used.
         """
         out, released = sum(int((~kept).sum()) for kept in self.levels.kept), self.sizes.released
         sd = float(np.hypot(released[1] if released else 0.0, self.levels.sd * out**0.5))
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem with predictors whitened a second time, if the coarse matrix may be nearly singular."""
+        """Return the problem with predictors whitened a second time if the coarse matrix may be nearly singular."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
     def assuming(self, tail: str, cov_type: str, scores: str = "usual") -> Self:
-        """Return the problem with assumptions on the tail of scores and on the variance of errors.
+        """Return the problem with assumptions on the tail of score lengths and on the variance of errors.
 
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            The user's choice. By default hidden scores may exceed their fitted counts by the part of the counts' noise
-            that can lie along one coefficient. If bounds of a predictor are far from its rows, long scores are
-            possible: then all of the noise counts, and scores decrease no faster than a finite variance requires.
+            The user's choice. Under "usual", hidden counts may exceed their fit by the part of their noise that can lie
+            along one coefficient. If a predictor's bounds are far beyond its values, long scores are possible: then all
+            of the noise is added, and counts are assumed to fall no faster than a finite variance requires.
         cov_type : {"HC", "nonrobust"}
         scores : {"usual", "bounded", "counted", "rows"}
-            The tail that "usual" stands for.
+            Name in `TAILS` of the assumption that "usual" stands for.
         """
         if tail == "usual":
             tail = "far" if scores == "usual" and self.far_columns else scores
@@ -129,27 +129,27 @@ class Problem:
             assumed = replace(assumed, residue=assumed.residue * part_along(ALONG_HIDDEN, self.m, assumed))
         return replace(self, tail=assumed, robust=cov_type != "nonrobust")
 
-    # coordinates with respect to the whitened predictors w
+    # coordinates of theta with respect to the whitened predictors w
     def along(self, theta: FloatArray) -> FloatArray:
-        """Return the coordinates t of w with ``to_theta @ t = theta``, shape (m,)."""
+        """Return the coordinates t of theta, with ``to_theta @ t = theta``, shape (m,)."""
         return self.start.coordinates(theta, self.levels.hidden)
 
     @cached_property
     def constant(self) -> FloatArray:
-        """Coordinates of the constant: ``w @ constant`` is 1; zero without an intercept, shape (m,)."""
+        """Coordinates of the intercept, shape (m,): ``w @ constant`` is 1 for each row w; zero without an intercept."""
         one = self.box.intercept
         return np.zeros(self.m) if one is None else self.along(np.eye(self.box.c)[one])
 
     @cached_property
     def synthetic(self) -> SyntheticRows:
-        """Synthetic rows with the released moments of w."""
+        """Synthetic rows that have the released moments of the whitened predictors."""
         assert self.scales is not None
         return SyntheticRows(self.box, self.scales, self.levels, self.start, self.constant, self.offset)
 
     # degrees of freedom
     @property
     def counted(self) -> float:
-        """Number of scores for degrees of freedom; if rows have weights, the number of rows handed over if public."""
+        """Number of scores for degrees of freedom; for weighted rows, the number of rows handed over, if public."""
         if self.box.design.weighted and self.public.offered is not None and not self.folded:
             return float(self.public.offered)
         return self.sizes.scores
@@ -164,9 +164,9 @@ class Problem:
         """The degrees-of-freedom factor of HC1."""
         return max(self.counted, 1.0) / self.freedom
 
-    # the report: estimate and notes
+    # the estimate and its notes
     def given(self, estimate: NormalEstimate) -> Estimate:
-        """Return the estimate, without intervals if none are wanted."""
+        """Return the estimate; without intervals if the user wants none."""
         if self.public.intervals:
             return estimate
         alone = PointEstimate.alone(estimate, self.levels.unread)
@@ -176,7 +176,7 @@ class Problem:
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """Numeric columns whose bounds extend beyond `FAR_BOUNDS` released std devs, with the bound in these."""
+        """Numeric columns with bounds beyond `FAR_BOUNDS` released std devs; maps each to its bound in std devs."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in self.box.products}
@@ -184,19 +184,19 @@ class Problem:
         return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
 
     def far_bounds(self) -> tuple[Note, ...]:
-        """Return a note for each column whose bounds extend far beyond its released standard deviations."""
+        """Return a note for each column with bounds many released standard deviations away."""
         names = self.box.design.names
         return tuple(note("far bounds", name=names[j], sds=reach) for j, reach in self.far_columns.items())
 
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """A score and its noise, in coordinates of w: a sum of clipped scores, or from the minimiser of a perturbed loss.
+    """The last released score with its noise: a sum of clipped scores, or computed from a perturbed loss's minimiser.
 
     Parameters
     ----------
     value : ndarray, shape (m,)
-        The sum of clipped scores at theta; at a minimiser, the gradient of its ridge.
+        The sum of clipped scores at theta; for a minimiser, the gradient of the ridge there.
     noise : Loading
         Noise of `value`.
     sd : float
@@ -221,21 +221,21 @@ class LastRelease:
 
     @classmethod
     def of(cls, release: Release, at: Start) -> LastRelease:
-        """Return the record of a released sum of clipped scores."""
+        """Return the last score, from a released sum of clipped scores."""
         within = release.within
         if not isinstance(within, SumAndProducts):
             noise = Loading(np.eye(within.dim), release.law)
             return cls(release.value, noise, sd_of(release.law), within.radius, at)
         both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
-        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # the first row is corner times scores
+        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # the first row is corner * scores
         value, sd = both.value[1:, 0] * (1 / within.corner), float(np.sqrt(noise.covariance()[0, 0]))
         return cls(value, noise, sd, within.radius, at, products=both.mapped(scores))
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
-        """Return the gradient of the ridge at a perturbed loss's minimiser, ``unit * drawn`` away from the start.
+        """Return the last score, from the minimiser of a perturbed loss, which is ``unit * drawn`` away from the start.
 
-        The perturbed gradient is zero there: scores add up to the ridge's gradient plus noise of a known law.
+        The perturbed loss has gradient zero there: scores add up to the ridge's gradient plus noise of a known law.
         """
         law: Any = drawn.law
         pull, noise = law.ridge * drawn.value, Loading(np.eye(start.m), law)
@@ -243,13 +243,13 @@ class LastRelease:
 
     @property
     def products_sd(self) -> float:
-        """Noise sd of an off-diagonal entry of `products`, if they were released with the score."""
+        """Noise sd of an off-diagonal entry of `products`, if these were released together with the score."""
         return self.sd * self.radius
 
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Coefficients at which the last release is made. Subclasses add intermediate results of their loss.
+    """Coefficients at which the last score is released. Subclasses add intermediate results of their loss.
 
     Parameters
     ----------
@@ -261,15 +261,15 @@ class Pilot:
 
 @dataclass(frozen=True, eq=False)
 class Hessian:
-    """The released Hessian, in coordinates t of theta. Subclasses add bounds on its error.
+    """The released Hessian, in coordinates t of theta. Subclasses add bounds on the Hessian's error.
 
     Parameters
     ----------
     matrix : NoisyMatrix, shape (m, m)
     to_theta : ndarray, shape (c, m)
-        A change t changes theta by this matrix times t.
+        Matrix that maps a change of t to the change of theta.
     back : ndarray, shape (m, m)
-        Maps the coordinates of the last score to those of the Hessian.
+        Matrix from the coordinates of the last score to those of the Hessian.
     usual : float
         Typical information along a direction.
     """
@@ -282,13 +282,13 @@ class Hessian:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """All releases that enter the last equation.
+    """All releases that enter the estimating equation.
 
     Parameters
     ----------
     pilot : Pilot
     lengths : Lengths
-        Histogram of score lengths, or of row lengths if scores are about as long.
+        Histogram of score lengths, or of row lengths where scores are about as long as rows.
     clip : Clip
     last : LastRelease
     hessian : Hessian
@@ -315,39 +315,39 @@ class Step:
 
     @cached_property
     def step(self) -> FloatArray:
-        """The last step, shape (m,)."""
+        """The last Newton step, shape (m,)."""
         return self.inverse @ self.score
 
     @cached_property
     def spread(self) -> FloatArray:
-        """Variance of the score, noise included, shape (m, m)."""
+        """Variance of the last score, noise included, shape (m, m)."""
         return self.meat.value + (self.hessian.back @ self.last.noise).covariance()
 
 
 @dataclass(frozen=True, eq=False)
 class Doubts:
-    """Further errors of the equation: noises, bias bounds, and directions without intervals.
+    """Further errors of the estimating equation: noises, bias bounds, and directions without intervals.
 
     Parameters
     ----------
     remaining : float
-        Length of the step that the Hessian's noise multiplies; 0 if `noises` includes this product.
+        Length of the step that the Hessian's noise multiplies; 0 if `noises` includes the product.
     known : ndarray, shape (m,), optional
-        Approximate coordinates along unidentified directions; by default the coefficients of the score.
+        Approximate coordinates of theta along unidentified directions; by default those of the score's coefficients.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
-        Replaces the score variance of the step, to include the Hessian's noise.
+        Score variance that replaces that of the step, to include the Hessian's noise.
     clipped : tuple of Allowance
         Bounds on further biases of the score.
     moved : tuple of Allowance
         Bounds on biases of theta.
     not_given : ndarray, shape (c, k), optional
-        Directions of theta without a valid interval; each coefficient with a component in one is not given.
+        Directions of theta without a valid interval; a coefficient with a component in such a direction is not given.
     notes : tuple of Note
         The reasons for directions without intervals.
     facts : mapping of str to float
-        Diagnostics.
+        Diagnostics of the fit.
     """
 
     remaining: float = 0.0
@@ -363,7 +363,7 @@ class Doubts:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """An equation, with notes and diagnostics for the report.
+    """An estimating equation, with notes and diagnostics of the fit.
 
     Parameters
     ----------
@@ -377,16 +377,16 @@ class Fitted:
     facts: Mapping[str, float]
 
     def solve(self, names: Any) -> NormalEstimate:
-        """Return the estimate."""
+        """Return the estimate that solves the equation."""
         return self.equation.solve(names, self.notes, self.facts)
 
 
 @dataclass(frozen=True, eq=False)
 class OneStep(Problem, ABC):
-    """The one-step method, from a problem to its equation. Subclasses are losses, or their perturbed minimisers."""
+    """The one-step method, from a problem to its estimating equation. Subclasses are for losses and mechanisms."""
 
     def equation(self, more: bool = False) -> Fitted:
-        """Ask all questions, and return the equation of the last step; `more`: whether further questions follow."""
+        """Ask all questions and return the estimating equation; `more` says whether the caller asks further ones."""
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -428,13 +428,13 @@ class OneStep(Problem, ABC):
         """Return the solution of the equation, without intervals if none are wanted."""
         return self.given(self.equation().solve(self.box.design.names))
 
-    # hooks of losses
+    # methods that losses override
     @abstractmethod
     def pilot(self) -> Pilot:
-        """Return the coefficients at which the last release is made."""
+        """Return the coefficients at which the last score is released."""
 
     def metric(self, pilot: Any) -> FloatArray:
-        """Return T, shape (m, m): the last score is computed with predictors w'T."""
+        """Return the matrix T, shape (m, m), that maps whitened predictors w to those of the last score, w'T."""
         return np.eye(self.m)
 
     @abstractmethod
@@ -454,46 +454,46 @@ class OneStep(Problem, ABC):
         """Return the sampling variance of the last score, in coordinates of the Hessian."""
 
     def excess(self, lengths: Any, clip: Clip, meat: Meat, hessian: Hessian) -> float | FloatArray:
-        """Return the bias bound of each coordinate of the score by clipping; by default the same for all."""
+        """Return a bound on the clipping bias of each coordinate of the score; by default one for all coordinates."""
         return clip.excess
 
     def doubts(self, step: Step) -> Doubts:
-        """Return further errors of the equation; by default the Hessian's noise times the step."""
+        """Return further errors of the estimating equation; by default the Hessian's noise times the step."""
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
-        """Return the typical size of a row's score, in units of the last score's coordinates; by default psi's sd."""
+        """Return the typical size of a row's score in the last score's coordinates; by default 1, the sd of psi."""
         return 1.0
 
     @property
     @abstractmethod
     def signal_of_row(self) -> float:
-        """Largest standard deviation of linear predictors that an unidentified direction may explain."""
+        """Largest standard deviation of the linear predictor that unidentified directions may explain."""
 
     @property
     def per_eta(self) -> FloatArray | None:
-        """Change of each coefficient that moves the linear predictor by one std dev, shape (c,); None if no link."""
+        """Change of each coefficient that changes the linear predictor by one sd, shape (c,); None without a link."""
         return None
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on levels."""
+        """Return notes on the fit; by default on factor levels left out."""
         return level_notes(self.box, self.levels)
 
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
-        """Return a diagonal variance of the score, from released squares of its entries.
+        """Return the score's variance as a diagonal matrix, from released squares of the score's entries.
 
         The histogram gives the total variance, and the squares divide it among coordinates. The squares are first
-        shrunk toward their mean by the share of their differences that noise explains. A coordinate's variance is at
-        least the released square, which is computed from shortened scores.
+        shrunk toward their mean, by the share of their differences that noise explains. A coordinate's variance is at
+        least its released square, which is computed from shortened scores.
 
         Parameters
         ----------
         of : callable
-            Scores, clipped as in the minimiser.
+            Row function of the scores, clipped as in the perturbed loss.
         clip : Clip
         last : LastRelease
         level : float
-            Mean variance of the coordinates, from the histogram.
+            Mean variance of the coordinates, computed from the histogram.
         """
         question = Sum("squares of scores", of, SquaredEntries(self.m), self.keep)
         unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
@@ -507,11 +507,11 @@ class OneStep(Problem, ABC):
     # the last release: a clipped score
     @property
     def asks_meat(self) -> bool:
-        """Whether products of the last scores need a question of their own when they do not come with the sum."""
+        """Whether products of the last scores are asked separately, if they are not released with the sum of scores."""
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the question for the sum of clipped scores, with their products if these cost nothing extra."""
+        """Return the question for the sum of clipped scores, with products of scores if these cost no extra budget."""
         within = SumAndProducts(w.m, radius) if self.by.free_products else Ball(w.m, radius)
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 
@@ -520,7 +520,7 @@ class OneStep(Problem, ABC):
         return score_sd(self.ask, self.score(name, w, 1.0), self.by)
 
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Return the last release."""
+        """Release the last score, and the products of scores if they are needed."""
         question = self.score("score", w, clip.radius)
         last = LastRelease.of(self.ask(question, by=self.by.vector), w)
         if last.products is not None or not self.asks_meat:

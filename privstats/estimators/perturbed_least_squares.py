@@ -1,11 +1,11 @@
-"""Least squares by the minimiser of a perturbed loss whose scores are clipped: row length times residual.
+"""Least squares by the minimiser of a perturbed loss with clipped scores (row length times residual).
 
 A perturbed minimiser uses the exact Hessian inside the mechanism, unlike Newton steps; a released one is needed only to
-remove the ridge and for inference. Stages in comments: 1 coarse matrix (before the choice) and, if it is too noisy, a
-second one of whitened rows; 2 lengths of scores; 3 coefficients; 4 squared scores.
+remove the ridge and for inference. Stages in comments: 1 coarse matrix (before the choice of a method) and, if it is
+too noisy, a second matrix of whitened rows; 2 lengths of scores; 3 coefficients; 4 squared scores.
 
 With theta the minimiser, A the sum of ww' and E the sum that clips remove from scores, the least-squares solution is
-``theta_LS = theta + A^-1 (E + ridge step + tilt)`` exactly, because the normal equations are linear.
+exactly ``theta_LS = theta + A^-1 (E + ridge step + tilt)``: the normal equations are linear (tilt: the random term).
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
-FARTHER = 1.000001  # factor on the longest row against rounding
-LONGEST_SIZE = 2.0**40  # largest over least score length: still distinct in floating point
+FARTHER = 1.000001  # factor on the bound of row lengths, against rounding errors
+LONGEST_SIZE = 2.0**40  # ratio of the largest to the smallest score length in the bins; floating point resolves it
 
 
 @dataclass(frozen=True, eq=False)
 class TwoStrips(Lengths):
-    """Histogram of score lengths, and the bias from shortening rows to the curvature limit.
+    """Histogram of score lengths, and a bound on the bias of shortening rows to the curvature limit.
 
     Parameters
     ----------
     lost : float
-        Bias along one coefficient; if no loss is visible, one noise sd of rows in the first bin.
+        Bias along one coefficient; if no loss of length exceeds noise, that of one noise sd of rows in the first bin.
     """
 
     lost: float = 0.0
@@ -86,13 +86,14 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return denoised counts from a histogram with two ranges of bins: score lengths, and losses of shortened rows.
+        """Return denoised counts of a histogram with two ranges of bins: score lengths, and lengths lost by shortening.
 
         Parameters
         ----------
         counts : Release
-            Released counts of score lengths by bin, then of losses by bin; only of lengths if no row is shortened.
+            Released counts of score lengths by bin, then of lost lengths by bin; the latter only if rows are shortened.
         ends : tuple of float
+        Upper ends of the bins of score lengths.
         known : Whole, optional
             Total of all counts; by default the sum of the released counts.
         tail : Tail
@@ -114,23 +115,23 @@ class TwoStrips(Lengths):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedSquares(OneStep):
-    """Least squares by a perturbed minimiser: a second matrix, score lengths, coefficients, and squared scores.
+    """The fit of least squares by a perturbed minimiser: second matrix, score lengths, coefficients, squared scores.
 
-    Scores and residuals are in residual scales; A is the sum of ww' over rows.
+    Scores and residuals are in residual scales; A is the sum of ww' over rows w of whitened predictors.
 
     Parameters
     ----------
     released : Hessian, optional
-        The released matrix A, in the coordinates in which it was released; None before.
+        The released matrix A, in the coordinates of its release; None before the release.
     """
 
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release A, whiten by it, and spend the rest of the budget.
+        """Release the second moments A, whiten the predictors by A, and ask the remaining questions.
 
-        After whitening, the noise of the minimiser has the shape of the sampling error, and its ridge shrinks all
-        directions equally. Identified directions are determined in the coordinates in which A was released.
+        After whitening, the minimiser's noise has the shape of the sampling error, and its ridge shrinks all directions
+        equally. Whether a direction is identified is decided in the coordinates in which A was released.
         """
         A, start = self.both_matrices()
         n = self.rows
@@ -143,21 +144,21 @@ class PerturbedSquares(OneStep):
         return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation(more)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
-        """Return the fit with the mean squares of whitened predictors released separately, if that improves A.
+        """Return the fit with the sums of squares of whitened predictors released separately, if that improves A.
 
         Shortened rows make A too small and all intervals too long. Squares are m numbers instead of m (m + 1) / 2, so
-        at equal noise their rows can be longer. As shortening only reduces a square, the larger of both releases is
-        used, and products are scaled accordingly.
+        at equal noise their rows may be longer. As shortening only reduces a square, the larger of the two releases of
+        a square is used, and products are scaled accordingly.
 
         Parameters
         ----------
         A : NoisyMatrix
-            In coordinates of the start, in which it is nearly the number of rows times the identity.
+            A in coordinates of the start, in which it is nearly the number of rows times the identity.
 
         Notes
         -----
-        A row contributes the squares of its entries, shortened to |w| <= R. Two such vectors have l1 distance at most
-        2 R^2, which is the sensitivity to a replaced row (`SquaredEntries`); under eps the noise is Laplace.
+        A row contributes the squares of its entries, after it was shortened to |w| <= R. Two such vectors have l1
+        distance at most 2 R^2, the sensitivity to a replaced row (`SquaredEntries`); under eps the noise is Laplace.
         """
         assert self.released is not None
         start, m, n = self.start, self.m, self.rows
@@ -181,7 +182,7 @@ class PerturbedSquares(OneStep):
         return replace(self, start=start.remapped(np.diag(1 / longer)), released=hessian)
 
     def length(self) -> float:
-        """Return the predicted interval length over that without privacy, for rows with slightly heavy tails."""
+        """Return the expected interval length over the length without privacy, for rows with slightly heavy tails."""
         start, m, n = self.start, self.start.m, self.sizes.rows
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
         sd = sd_of(self.ask.law(sizes, by=self.by.counts))
@@ -198,7 +199,7 @@ class PerturbedSquares(OneStep):
 
     @property
     def tilt_share(self) -> float:
-        """Share of the linear perturbation in the coefficients' budget."""
+        """Share of the coefficients' budget for the random linear term; the ridge has the rest."""
         return TILT_SHARE
 
     # 1. the matrix of whitened rows
@@ -260,7 +261,7 @@ class PerturbedSquares(OneStep):
         return replace(self.start.moved(self.start.sigma * kept * step), sigma=self.start.sigma * left**0.5)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return a question for products or squares of rows, shortened so that noise is a chosen share of the rows.
+        """Return the question for products or squares of rows, shortened so that noise is a chosen share of the rows.
 
         Parameters
         ----------
@@ -268,9 +269,9 @@ class PerturbedSquares(OneStep):
         unit : float
             Noise sd of an entry if rows are shortened to length 1.
         start : Start
-            Its whitened predictors are the rows.
+            The rows are its whitened predictors.
         noise : float
-            The chosen share: sqrt(m) noise sds of an entry, over the number of rows.
+            Chosen share: sqrt(m) noise sds of an entry, over the number of rows.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
@@ -279,11 +280,11 @@ class PerturbedSquares(OneStep):
     # 2. the clip
     @cached_property
     def limit(self) -> float:
-        """Largest clip of a residual, which no row reaches."""
+        """Largest threshold of a residual: no residual reaches it."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
-        """Return the set of row losses over which the mechanism minimises.
+        """Return the set of row losses whose perturbed sum the mechanism minimises.
 
         Parameters
         ----------
@@ -299,24 +300,24 @@ class PerturbedSquares(OneStep):
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
 
     def coefficients(self, within: WeightedLosses) -> Values:
-        """Return the question for the minimiser, as a step from the start in residual scales."""
+        """Return the question for the minimiser, which is a step from the start in residual scales."""
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
         return Values("coefficients", rows, within=within, keep=self.levels.keep)
 
     @cached_property
     def unit_law(self) -> TiltLaw:
-        """Law of the linear perturbation, and the ridge, if scores and curvatures are at most 1."""
+        """Distribution of the random linear term, and the ridge, if scores and curvatures are at most 1."""
         law: TiltLaw = self.ask.law(self.coefficients(self.within(1.0, 1.0)), by=self.mechanism)
         return law
 
     @cached_property
     def curvature(self) -> float:
-        """Limit on the curvature of a row, for the largest of `BOUNDED_RIDGES`."""
+        """Limit on the curvature of a row, which makes the largest of `BOUNDED_RIDGES` necessary."""
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row for which a ridge of this size per row is sufficient."""
+        """Return the largest curvature of a row for which a ridge of the given size per row is sufficient."""
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
@@ -327,7 +328,7 @@ class PerturbedSquares(OneStep):
 
     @property
     def largest_score(self) -> float:
-        """Upper bound of |w| |residual| over the box, from the larger of neighbouring values on a lattice of points."""
+        """Upper bound of |w| |residual| over the box, computed from the larger of neighbouring values on a lattice."""
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
@@ -348,8 +349,8 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score lengths at the start.
 
-        A row with more than the largest curvature is shortened, whatever the clip is: such rows are also counted by
-        the length that their scores lose.
+        A row with more than the largest curvature is shortened at any clip; such rows are also counted by the length
+        that their scores lose.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -361,8 +362,8 @@ class PerturbedSquares(OneStep):
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clip with the shortest interval.
 
-        If the visible squares do not add up to those of residuals of unit variance, there are rare outcomes beyond all
-        visible bins. Their residuals have the same sign, so that they may all lie along one coefficient.
+        If the squares in the histogram are far fewer than residuals of unit variance require, there are rare outcomes
+        that the histogram does not show. Their residuals have the same sign, so all may lie along one coefficient.
         """
         m, n = self.m, self.rows
         seen = float((lengths.counts * lengths.lengths**2).sum())
@@ -372,7 +373,7 @@ class PerturbedSquares(OneStep):
 
     # 3. the minimiser
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Return the gradient of the ridge at the minimiser."""
+        """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
@@ -384,7 +385,7 @@ class PerturbedSquares(OneStep):
 
     # 4. the variance of scores
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
-        """Return a diagonal variance of the score, from released squares."""
+        """Return the score's variance as a diagonal matrix, from released squares of its entries."""
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
             return Meat(self.small_sample * level * np.eye(self.m), self.freedom).mapped(hessian.back)
@@ -392,9 +393,10 @@ class PerturbedSquares(OneStep):
         return self.meat_of_squares(of, clip, last, level).mapped(hessian.back)
 
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
-        """Return the bias bound of each coordinate: scores beyond the clip are divided like squared scores.
+        """Return the bias bound of each coordinate: clipped lengths are divided among coordinates like squared scores.
 
-        Squares missing from the histogram may all lie along one coordinate; losses of shortened rows count as visible.
+        Scores that the histogram does not show may all lie along one coordinate; lengths that shortened rows lose
+        count as shown.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -402,33 +404,33 @@ class PerturbedSquares(OneStep):
         return clip.excess - self.clipped_size(lengths, clip, self.m) + each
 
     def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return the bias that the clip causes along one of m coordinates."""
+        """Return a bound on the bias that the clip causes along one of m coordinates."""
         return float(lengths.taken(np.r_[clip.radius], m, self.tail)[0])
 
     # 5. the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Largest standard deviation of residuals that noise may hide, in residual scales."""
+        """Largest sd that unidentified directions may explain, in residual scales."""
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise of the matrix times the step, and bias bounds for rows far out in wide bounds."""
+        """Return the noise of the matrix times the step, and bias bounds for far rows in columns with wide bounds."""
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
-        W = at.W @ back  # maps to the coordinates of A; noises of its entries are uncorrelated along the axes V
+        W = at.W @ back  # maps to the coordinates of A; along the axes V the noises of A's entries are uncorrelated
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
-            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # A's noise times a step of that size
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # A's noise times a step of this mean square
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts={"sigma": self.residual_sd(step)},
         )
 
     def residual_sd(self, step: Step) -> float:
-        """Return the std dev of residuals at the solution: the response's, less what the solution explains.
+        """Return the residuals' std dev at the solution: the root of the response's variance minus the explained one.
 
-        The pilot's is too large, as its slopes are shrunk and bear the noise of a small share. What the errors of the
-        solution explain is taken off. Where noise hides the std dev of the response it is the pilot's.
+        The pilot's residual scale is too large, as its slopes are shrunk and noisy. Variance that the solution's errors
+        are expected to explain is taken off. If the response's std dev is below its noise, the pilot's is returned.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
@@ -456,12 +458,12 @@ class PerturbedSquares(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class CutHessian(Hessian):
-    """A Hessian of shortened rows.
+    """A released Hessian of shortened rows.
 
     Parameters
     ----------
     cut : float
-        Upper bound of the removed information along one coefficient.
+        Upper bound on the information along one coefficient that shortening removed.
     """
 
     cut: float
@@ -469,21 +471,21 @@ class CutHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedHuber(PerturbedSquares):
-    """The minimiser of a perturbed Huber loss, whose residuals are clipped at its own threshold as well.
+    """The fit by the minimiser of a perturbed Huber loss; residuals are also clipped at the loss's own threshold.
 
-    Residuals are in released scales. Scores are not linear in theta, so the Hessian is released at the minimiser, from
-    shortened rows with residuals inside the threshold. Rows are whitened, so that all squares have mean m: the
-    Hessian's difference from m per row bounds the information that the radius removes.
+    Residuals are in units of a released scale. Scores are not linear in theta, so the Hessian is released at the
+    minimiser, from shortened rows with residuals inside the threshold. Whitened rows have a mean squared length of m:
+    the difference of the Hessian's trace from m per row bounds the information that shortening removes.
     """
 
     @property
     def tilt_share(self) -> float:
-        """Share of the linear perturbation in the coefficients' budget, if psi is bounded."""
+        """Share of the coefficients' budget for the random linear term, if psi is bounded; the ridge has the rest."""
         return BOUNDED_TILT
 
     @cached_property
     def limit(self) -> float:
-        """Largest clip of a residual: the threshold of the loss."""
+        """Largest threshold of a residual: that of Huber's loss."""
         return self.start.largest_psi / self.start.sigma
 
     def lengths(self, w: Start) -> Lengths:
@@ -508,11 +510,11 @@ class PerturbedHuber(PerturbedSquares):
         return of_shortest(clip_at, self.curved)
 
     def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return the bias that the clip and the curvature limit cause along one of m coordinates."""
+        """Return a bound on the bias that the clip and the curvature limit cause along one of m coordinates."""
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return the length of a score after a clip at each radius and the curvature limit, shape (5 * bins, k)."""
+        """Return each score's length after a clip at each of k radii and the curvature limit, shape (5 * bins, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def closer(self, A: NoisyMatrix, score: FloatArray, noise: float) -> Start:
@@ -520,11 +522,11 @@ class PerturbedHuber(PerturbedSquares):
         return replace(super().closer(A, score, noise), sigma=self.start.sigma)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
-        """Return this fit unchanged: its Hessian is released at the minimiser."""
+        """Return the fit unchanged, because its Hessian is released at the minimiser."""
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
-        """Release the sum of products of rows whose residuals lie inside the threshold."""
+        """Release the Hessian: the sum of products of rows with residuals inside the threshold."""
         at, m = last.at, self.m
         hessian = Sum("hessian", at.hessian_rows, Products(m), self.keep)
         question = self.held(hessian, entry_sd(self.ask, hessian, self.by), at, HELD_NOISE)
@@ -533,11 +535,11 @@ class PerturbedHuber(PerturbedSquares):
         return CutHessian(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
 
     def residual_sd(self, step: Step) -> float:
-        """Return the scale of residuals that the loss has."""
+        """Return the residual scale of the loss."""
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Add the information that the Hessian's radius removes, times the step, to the noises of the base class."""
+        """Return the base class's errors and, as noise, the step times the information lost by shortening rows."""
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

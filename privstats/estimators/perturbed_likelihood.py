@@ -1,11 +1,11 @@
-"""Counts and gamma responses by the minimiser of a perturbed loss with clipped scores.
+"""Regression of counts and gamma responses by the minimiser of a perturbed loss with clipped scores.
 
 With Newton steps the noise of a released Hessian multiplies the error of the step. A perturbed minimiser uses the exact
 Hessian inside the mechanism; a released one is needed only to remove the ridge and for inference. After the same rough
 fit as for Newton steps the stages are: 1 a first step; 2 score lengths; 3 coefficients; 4 Hessian and squared scores.
 
 With theta the minimiser, A the Hessian there and E the sum that clips and weights remove from scores, the solution of
-the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)`` to first order.
+the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)`` to first order; tilt is the random linear term.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ SHARES = {
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
 FARTHEST_PSI = 2.0**10  # largest threshold of psi for gamma responses
-FARTHEST_ETA = 300.0  # largest linear predictor, including the logarithm of its threshold
-LARGEST_RESPONSE = 2.0**40  # largest response, over its threshold
+FARTHEST_ETA = 300.0  # largest linear predictor, including the logarithm of the threshold
+LARGEST_RESPONSE = 2.0**40  # largest ratio of a response to its threshold
 
 
 @dataclass(frozen=True)
 class PerturbedLogLink:
-    """Objective perturbation of a likelihood of counts or gamma responses.
+    """Estimator for counts or gamma responses by objective perturbation of the likelihood.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ class PerturbedLogLink:
         Mechanisms of all questions except the coefficients.
     loss : Likelihood
     tail : {"usual", "cautious"}
-        Assumption on the counts of large scores beyond the released histogram.
+        Assumption on the number of large scores beyond the released histogram.
     margins : bool
-        Whether average marginal effects are released as well.
+        Whether average marginal effects are also released.
     cov_type : str
-        "HC", or "nonrobust": the variance of a response is given by the family.
+        "HC", or "nonrobust": the response's variance is the family's variance function.
     shares : mapping of str to float
     """
 
@@ -110,7 +110,7 @@ class PerturbedLogLink:
 
 @dataclass(frozen=True, eq=False)
 class HessianAt(Hessian):
-    """A Hessian, and the coefficients at which it was released.
+    """A released Hessian, and the coefficients at which it was released.
 
     Parameters
     ----------
@@ -140,11 +140,11 @@ class TiltedLogLink(LikelihoodStep):
 
     # 1. a step toward the solution
     def pilot(self) -> Pilot:
-        """Return the start after a step along a clipped score, shrunk by the noise's share of its square.
+        """Return the coefficients after a step along a clipped score, shrunk by the noise's share of the squared score.
 
         Least squares on a transformed response gives biased coefficients, most of all a biased intercept, if responses
         do not follow the family, and the ridge would keep a part of this bias. The clip is as large as noise allows,
-        because a large bias makes most scores long. Scores of 1 + c times the mean call for a change of log(1 + c).
+        because a large bias makes most scores long. If all means must grow by a factor 1 + c, eta must by log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -164,30 +164,30 @@ class TiltedLogLink(LikelihoodStep):
     # 2. the clip
     @property
     def farthest(self) -> float:
-        """Largest threshold of psi."""
+        """Largest threshold at which psi may be clipped."""
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the question for the minimiser, a step from w."""
+        """Return the question for the minimiser, which is a step from w."""
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def unit_law(self, w: Start) -> TiltLaw:
-        """Return the law of the linear perturbation, and the ridge, if scores and curvatures are at most 1."""
+        """Return the distribution of the random linear term, and the ridge, if scores and curvatures are at most 1."""
         law: TiltLaw = self.ask.law(self.coefficients(w, 1.0, 1.0), by=self.mechanism)
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row for which a ridge of this size per row is sufficient."""
+        """Return the largest curvature of a row for which a ridge of the given size per row is sufficient."""
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clip with the shortest interval, and the limit on row curvature.
 
-        Scores of small counts are skewed, and rows with long scores may be too few to be visible: the expected bias of
-        the clip is therefore computed on synthetic rows if the model is right.
+        Scores of small counts are skewed, and rows with long scores may be too few to exceed the histogram's noise.
+        Therefore the expected bias of the clip under the model is computed on synthetic rows, and added.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -200,10 +200,10 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the length of a score after a clip at each radius and the curvature limit, by its size: (sizes, k).
+        """Return each score's length after a clip at each of k radii and the curvature limit, shape (sizes, k).
 
-        A long score belongs to a long row with a large response: rows are weighted by squared length, as in tails of
-        finite variance. The mean is over synthetic rows.
+        A score of a given size may belong to any row: the length is a mean over synthetic rows, weighted by squared
+        length, as long scores are distributed over rows if tails have a finite variance.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -236,7 +236,7 @@ class TiltedLogLink(LikelihoodStep):
 
     # 3. the minimiser, at which scores add up to ridge and linear perturbation; then the ridge is removed
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Return the gradient of the ridge at the minimiser."""
+        """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
@@ -248,7 +248,7 @@ class TiltedLogLink(LikelihoodStep):
 
     # 4. Hessian, and variance of scores
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> HessianAt:
-        """Return the released products of Hessian rows."""
+        """Release the Hessian, half way between the minimiser and the estimate without ridge."""
         at = self.halfway(last)
         radius, rows = self.hessian_radius(self.rows_in(at), at), HessianRows(self.loss, at.P, at.eta)
         question = Sum("hessian", rows, within=Products(self.m, radius), keep=self.keep)
@@ -256,7 +256,7 @@ class TiltedLogLink(LikelihoodStep):
         return HessianAt(matrix, last.at.to_theta, np.eye(self.m), self.rows, at)
 
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: HessianAt) -> Meat:
-        """Return a diagonal variance of the score, from released squares."""
+        """Return the score's variance as a diagonal matrix, from released squares of its entries."""
         m, at, level = self.m, hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
         if not (self.robust or self.dispersed):
             return Meat(level * np.eye(m), self.freedom)
@@ -264,10 +264,10 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return coefficients with too few effective rows, and whether the minimiser is too far from its start.
+        """Return coefficients with too few effective rows; all coefficients if the minimiser is too far from its start.
 
-        Lengths are changes of eta. If the whole step, or the ridge's part of it, exceeds `farthest_step`, information
-        and score lengths have changed, and the equation is not linear.
+        Lengths are changes of eta. If the last step, or that from the start to the minimiser, exceeds `farthest_step`,
+        information and score lengths have changed too much for a linear equation.
         """
         names, at = self.box.design.names, step.hessian.at
         to_original = self.box.design.to_original(response=False)[0]

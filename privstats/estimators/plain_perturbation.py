@@ -1,6 +1,6 @@
-"""Objective perturbation of rows scaled by their bounds: one question, which has the whole budget.
+"""Objective perturbation of rows scaled by their bounds: the minimiser has the whole budget, without intervals.
 
-Only the minimiser is released, so neither its sampling error nor its information is known.
+Only the minimiser is released, so neither the sampling error nor the information is known.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from privstats.privacy.promise import is_number
 from privstats.privacy.release import Release
 from privstats.sets.weighted_losses import WeightedLosses
 
-SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss over its curvature: determines the smoothing
+SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss, relative to its curvature; this ratio determines the smoothing
 SMOOTHED = (1e-3, 0.3)  # half-widths of smoothed check losses, in half-ranges of the response
-SPLIT = 0.93  # minimises the mean distance to the truth in `benchmarks.knorm_figure2`, at eps from 1/16 to 2
+SPLIT = 0.93  # share of the linear term with the least mean error in `benchmarks.knorm_figure2`, eps 1/16 to 2
 
 
 @dataclass(frozen=True)
 class PlainPerturbedLikelihood:
     r"""The minimiser of a perturbed logistic likelihood of scaled rows (Awan and Slavkovic 2021, Algorithm 2).
 
-    Privacy: `ObjectivePerturbation`. Columns are scaled to [-1, 1], so that a row x has length at most 1 (linf), the
-    root of m (l2) or m (l1), less if dummies exclude one another; the set enforces these lengths. A row's score is at
-    most that long, and its curvature p (1 - p) x x' has rank one. With `theta_bound` B, the slope of a row's loss is
-    constant where its linear predictor is farther than B (plus the offset) from zero. Then |p - y| is at most
-    expit(B), and noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``,
-    which is post-processing; if it lies inside, it is the minimiser on the ball.
+    Privacy: `ObjectivePerturbation`. Columns are scaled to [-1, 1], so that a row x of m columns has length at most 1
+    (linf), the root of m (l2) or m (l1), less if dummies exclude one another; the set enforces these lengths. A row's
+    score is no longer than the row, and its curvature p (1 - p) x x' has rank one. With `theta_bound` B, the slope of a
+    row's loss is constant where its linear predictor is farther than B (plus the offset) from zero. Then |p - y| is at
+    most expit(B), and noise and penalty are smaller. The released minimiser is projected on the ball
+    ``|theta|_1 <= B``, which is post-processing; if it lies inside the ball, it is the minimiser on the ball.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class PlainPerturbedLikelihood:
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     split : float
-        Share q of the random linear term in the budget; the penalty that privacy requires has the rest.
+        Share of the budget for the random linear term; the penalty that privacy requires has the rest.
     ridge : float, optional
         Penalty of half the sum of squared coefficients, of predictors scaled to [-1, 1]. It includes the penalty that
         privacy requires.
     theta_bound : float, optional
         Bound on the l1 norm of the coefficients of predictors scaled to [-1, 1].
     margins : bool
-        Refused if True, because marginal effects need intervals.
+        Must be False: marginal effects need intervals, and True is an error.
     """
 
     loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
@@ -104,11 +104,11 @@ class PlainPerturbedLikelihood:
         return PointEstimate(tuple(box.design.names), theta, remarks)
 
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
-        """Return the matrix S: ``theta + S theta`` is without the penalty that privacy requires beyond `ridge`.
+        """Return a matrix S: ``theta + S theta`` is nearly without the penalty that privacy requires beyond `ridge`.
 
-        The step ``H^-1 gamma theta`` uses the Hessian H of rows that fill their bounds, which is larger than that of
-        most data, so that a part of the penalty stays. With x = gamma / H along a direction, ``x (1 - x)`` replaces x;
-        it is 0 where x exceeds 1, since theta is mostly noise there, which the penalty limits.
+        The step ``H^-1 gamma theta`` removes a penalty gamma. H is the Hessian of rows that fill their bounds, which is
+        larger than that of most data, so a part of the penalty stays. With x = gamma / H along a direction, x becomes
+        ``x (1 - x)``, or 0 if it exceeds 1: then theta is mostly noise, which the penalty limits.
         """
         wanted = float(self.ridge or 0.0)
         values, vectors = np.linalg.eigh(hessian)
@@ -116,7 +116,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row, with clamped slope if the coefficients are bounded."""
+        """Return the loss of a row; its slope is clamped if the coefficients are bounded."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach
@@ -125,11 +125,11 @@ class PlainPerturbedLikelihood:
 
 @dataclass(frozen=True)
 class PlainPerturbedQuantile:
-    """The minimisers of perturbed smoothed check losses of scaled rows, one for each tau.
+    """The minimisers of perturbed, smoothed check losses of scaled rows, one for each tau.
 
     Privacy: `ObjectivePerturbation`, as for `PlainPerturbedLikelihood`; a smoothed check loss has slopes of at most
-    max(tau, 1 - tau). The ridge decreases with the half-width of the smoothing. This half-width is public: it makes the
-    ridge a fixed share of the curvature for rows with typical residuals.
+    max(tau, 1 - tau). The wider the smoothing, the smaller is the ridge. The half-width of the smoothing is public: it
+    makes the ridge a fixed share of the curvature for rows with typical residuals.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class PlainPerturbedQuantile:
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     split : float
-        Share of the random linear term in the budget; the ridge has the rest.
+        Share of the budget for the random linear term; the ridge has the rest.
     """
 
     taus: tuple[float, ...] = (0.5,)
@@ -177,7 +177,7 @@ class PlainPerturbedQuantile:
 
 
 def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, float]) -> WeightedLosses:
-    """Return the set of rows whose predictors lie in the box of the design."""
+    """Return the set of row losses for rows within the declared bounds of the design."""
     frame = box.identity()
     longest = frame.longest(np.eye(box.c))
     lengths = {
@@ -190,12 +190,12 @@ def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, 
 
 
 def offset_alone(box: PublicBox) -> FloatArray:
-    """Return the linear predictor of a row z at theta = 0: its offset."""
+    """Return the weights whose product with a row z is the row's offset, the linear predictor at theta = 0."""
     return np.r_[np.zeros(box.c), box.offset, 0.0]
 
 
 def on_ball(theta: FloatArray, bound: float) -> FloatArray:
-    """Return the nearest point with ``|theta|_1 <= bound`` (Duchi, Shalev-Shwartz, Singer and Chandra 2008).
+    """Return the point nearest to theta with l1 norm at most `bound` (Duchi and others 2008).
 
     >>> on_ball(np.array([3.0, -1.0, 0.5]), 3.0).tolist()
     [2.5, -0.5, 0.0]

@@ -1,6 +1,6 @@
-"""Private preconditioning: numbers of rows, a coarse matrix of second moments, and predictors whitened by it.
+"""Private preconditioning: numbers of rows, a noisy ("coarse") matrix of second moments, and whitened predictors.
 
-Numbers in docstrings are stages of `adaptive`: 1 is the coarse matrix. All values here are public or released.
+Docstrings number the stages of `adaptive`: 1 is the coarse matrix. All values here are public or released.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Fractions, Products
 
-NULL = 1e-8  # relative size below which a coordinate is rounding error
+NULL = 1e-8  # size of a coordinate, relative to the largest coefficient, below which it counts as a rounding error
 
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """Numbers of rows and of scores.
+    """Numbers of rows and of scores (one for each row, or for each unit) that a fit uses.
 
     Parameters
     ----------
@@ -59,42 +59,42 @@ class Sizes:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """The released number of rows used and its standard error, by their names in a summary."""
+        """Released number of rows used (or sum of weights) and its standard error, with names for the diagnostics."""
         name = "weights used" if self.weighted else "rows used"
         return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
     def without(self, rows: float) -> Sizes:
-        """Return the sizes after leaving out this number of rows."""
+        """Return the numbers after the given number of rows is left out."""
         left = max(self.rows - rows, 1.0)
         return replace(self, rows=left, scores=self.scores if self.by_unit else left)
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Preconditioned predictors w = z'P, starting coefficients theta, and the scale of psi at theta.
+    """Whitened predictors w = z'P of a row z, starting coefficients theta, and the scale of psi at theta.
 
     Parameters
     ----------
     frame : StandardFrame
     W : ndarray, shape (c, m)
-        Maps standardised predictors to w.
+        Matrix from standardised predictors to w.
     theta : ndarray, shape (c,)
         Coefficients of the design's columns.
     sigma : float
-        Standard deviation of psi.
+        Standard deviation of psi at theta: the residual scale.
     loss : Loss
     offset : tuple of float
         Coefficient of the offset; empty without an offset.
     offset_reach : float
-        Bound on the absolute value of the offset times its coefficient.
+        Largest absolute value of the offset times its coefficient.
     center : float
-        Released mean of the response less offset.
+        Released mean of the response minus the offset.
     near_singular : bool
         Whether the matrix may be nearly singular: its smallest eigenvalue is below the noise.
     most_sigma : float
-        Upper limit of the residual standard deviation, if noise of the coarse matrix made `sigma` too small.
+        Upper limit of the residual standard deviation, since noise of the coarse matrix may make `sigma` too small.
     moments : NoisyMatrix, optional
-        Sum of w w', if inference uses the coarse matrix, too.
+        Released sum of w w' over rows, if intervals also use the coarse matrix.
     """
 
     frame: StandardFrame
@@ -115,22 +115,22 @@ class Start:
 
     @cached_property
     def P(self) -> FloatArray:
-        """Matrix that maps a row z to w, shape (width, m)."""
+        """Matrix from a row z to its whitened predictors w, shape (width, m)."""
         return self.frame.predictors @ self.W
 
     @cached_property
     def to_theta(self) -> FloatArray:
-        """Matrix that maps coefficients of w to coefficients of the design's columns, shape (c, m)."""
+        """Matrix from coefficients of whitened predictors to those of the design's columns, shape (c, m)."""
         return self.frame.columns @ self.W
 
     @cached_property
     def eta(self) -> FloatArray:
-        """Weights whose product with a row z is its linear predictor, shape (width,)."""
+        """Weights whose product with a row z is the row's linear predictor, shape (width,)."""
         return np.r_[self.theta, self.offset, 0.0]
 
     @cached_property
     def residual(self) -> FloatArray:
-        """Weights whose product with a row z is its residual, response less linear predictor, shape (width,)."""
+        """Weights whose product with a row z is the row's residual, response minus linear predictor, shape (width,)."""
         return np.r_[-self.eta[:-1], 1.0]
 
     @cached_property
@@ -143,36 +143,36 @@ class Start:
 
     @cached_property
     def longest(self) -> float:
-        """A bound on |w| over the domain."""
+        """Upper bound on |w| for rows within the declared bounds."""
         return self.frame.longest(self.W)
 
     @cached_property
     def reach(self) -> float:
-        """A bound on the linear predictor over the domain."""
+        """Upper bound on |linear predictor| for rows within the declared bounds."""
         return self.frame.reach(np.linalg.solve(self.frame.columns, self.theta)) + self.offset_reach
 
     @cached_property
     def largest_psi(self) -> float:
-        """A bound on |psi| over the domain."""
+        """Upper bound on |psi| for rows within the declared bounds."""
         return self.loss.largest(self.reach)
 
     @cached_property
     def largest_residual(self) -> float:
-        """A bound on |response - linear predictor| over the domain."""
+        """Upper bound on |response - linear predictor| for rows within the declared bounds."""
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return coordinates t with ``to_theta @ t = theta``, modulo the null space of the kept rows, shape (m,)."""
+        """Return t, shape (m,), with ``to_theta @ t = theta`` up to directions about which kept rows say nothing."""
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
-        return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # rounding errors set to zero
+        return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # rounding errors are set to zero
 
     def moved(self, t: FloatArray) -> Start:
-        """Return the start after the coefficients of w have changed by t."""
+        """Return the start with theta changed by t, in coordinates of the whitened predictors."""
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
-        """Return the same start with predictors w'T."""
+        """Return the same start with predictors w'T in place of w."""
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
@@ -183,7 +183,7 @@ class Start:
 
 
 def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
-    """Return the numbers of rows and scores; release the number of units unless it is public."""
+    """Return the numbers of rows and of scores; release the number of units unless it is public."""
     if not public.by_unit:
         return Sizes(rows, rows, weighted=public.design.weighted)
     if public.units is not None:
@@ -202,11 +202,11 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """0d. Release mean squares of standardised product columns, which sums of columns do not determine.
+    """0d. Release the mean squares of standardised product columns, which sums of columns do not determine.
 
-    Rows with large products are the longest, and the coarse matrix shortens them: the variance of a squared column
-    computed from it is about half the true one. A row contributes ``(z / WIDE)^2`` for each product, clamped to [0, 1]
-    (`Fractions`): replacing a row moves each sum by at most 1.
+    Rows with large products are the longest, and the coarse matrix shortens them: by that matrix, the variance of a
+    squared column would be about half the true one. A row contributes ``(z / WIDE)^2`` for each product z, clamped to
+    [0, 1] (`Fractions`): replacing a row changes each sum by at most 1.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -228,14 +228,14 @@ def coarse(
     rows: float,
     known: KnownMoments | None = None,
 ) -> Start:
-    """1. Release a coarse second-moment matrix of columns and response; return whitened predictors and the start.
+    """1. Release noisy second moments of columns and response (the coarse matrix); return the start computed from them.
 
-    Rows are shortened to a public radius. Directions without information in the kept rows are left out.
+    Long rows are shortened to a public length. Directions about which kept rows say nothing are left out.
 
     Parameters
     ----------
     known : KnownMoments, optional
-        Entries of the matrix computed from sums of columns. If given, inference uses the matrix, too.
+        Entries of the matrix computed from sums of columns. If given, intervals also use the matrix.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -269,8 +269,8 @@ def whitened_again(
 ) -> Start:
     """1b. Whiten a second time if the coarse matrix may be nearly singular: its smallest eigenvalue is below the noise.
 
-    Otherwise the noise of the later Hessian would exceed that eigenvalue, too, and nearly collinear columns would have
-    no estimates.
+    Without this, the noise of the later Hessian would also exceed that eigenvalue, and coefficients of nearly collinear
+    columns would not be given.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -285,25 +285,25 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared length to which rows of a matrix for inference are shortened; `unit`: noise sd at length 1."""
+    """Return the squared length to which rows of the coarse matrix are shortened; `unit`: noise sd at length 1."""
     return float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
 
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
-    """Second moments, slopes and residual scale from a coarse matrix of predictors and response, per row.
+    """Second moments per row, slopes and residual scale, computed from a noisy matrix of predictors and response.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, m)
-        Second moments of the predictors, with eigenvalues raised to the largest eigenvalue of noise alone.
+        Second moments of the predictors, with eigenvalues raised to the largest eigenvalue of the noise.
     slopes : ndarray, shape (m,)
     sigma, most_sigma : float
-        Residual scale, in units of the response's scale, and its upper limit given the noise.
+        Residual scale in units of the response's scale, and the scale's upper limit given the noise.
     near_singular : bool
         Whether the smallest eigenvalue was raised, so that a second matrix is needed.
     moments : NoisyMatrix, optional
-        The released sum for predictors and response, for inference.
+        Released sum of products of predictors and response, if intervals use it.
     """
 
     matrix: FloatArray
@@ -327,15 +327,15 @@ class Coarse:
     ) -> Coarse:
         """Release the matrix, and average each entry with its value in `known`, weighted by precision.
 
-        Slopes are shrunk by the share of the explained variance that is noise. Shortened rows understate the variance
-        of a response with rare large values, so the variance is at least the one in `known`.
+        Slopes are shrunk by the share of noise in the explained variance. Shortened rows understate the variance of a
+        response with rare large values, so the variance is at least that in `known`.
 
         Parameters
         ----------
         one : int, optional
-            Index of the constant column, which is not shortened.
+            Index of the constant column; the constant is not shortened.
         whole : bool
-            Whether the matrix has the columns of `known`; otherwise only the response's entry is used.
+            Whether the matrix has all columns of `known`; otherwise only the response's entry of `known` is used.
         """
         m = question.within.m - 1  # type: ignore[attr-defined]
         unit = entry_sd(ask, question, by)
@@ -360,7 +360,7 @@ class Coarse:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
-        """Release the matrix of rows shortened to a public radius, whose square is at most `limit`."""
+        """Release the matrix of rows shortened to a public length, whose square is at most `limit`."""
         unit = entry_sd(ask, question, by)
         squared = np.clip(HELD_NOISE / 2 * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
         radius = np.sqrt(min(float(squared), limit))
@@ -373,7 +373,7 @@ class Coarse:
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         square = float(residual @ G @ residual)
-        most = 1 - (float(G[m, m]) - square) + noise  # response variance 1 less explained variance
+        most = 1 - (float(G[m, m]) - square) + noise  # the response's variance, 1, minus the explained variance
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
         near_singular = bool(values[0] < least < MATRIX_NOISE)
         return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular)
@@ -384,8 +384,8 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return a basis of standardised predictors without directions that have no information in the kept rows."""
-    if not 0 < hidden.shape[1] < frame.c:  # if no direction has information, keep all
+    """Return a basis of the standardised predictors, without directions about which kept rows say nothing."""
+    if not 0 < hidden.shape[1] < frame.c:  # all are kept if no direction has information
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]
@@ -393,7 +393,7 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
-    """Return a noisy matrix whose eigenvalues are replaced by their mean if they differ from it by less than noise.
+    """Return a noisy matrix with those eigenvalues replaced by their mean that differ from it by less than noise.
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue: used for the mean if no eigenvalue is left; `SUM_SEEN` times it is the mean's lower limit.
+        Expected eigenvalue: it replaces the mean if none is left; `SUM_SEEN` times this is the mean's lower limit.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)

@@ -1,10 +1,10 @@
-"""Quantile regression: steps along smoothed check scores or a perturbed minimiser, then two by the check score itself.
+"""Quantile regression: steps by smoothed scores or a perturbed minimiser, then two steps by the check loss's score.
 
-The check score is bounded, so residuals need no clip; a row's influence is limited by the length of its whitened
-predictors alone. Before the last steps the iterate must lie where the loss is nearly quadratic. Scores smoothed over
-wide intervals lead there: the curvature of their loss is known whatever the density of the responses is. Both last
-steps use the same Hessian; a change of the score that this Hessian does not predict bounds the Hessian's error.
-The numbers of comments are stages.
+The score of the check loss is bounded, so residuals need no clip; a row's influence is limited by the length of its
+whitened predictors alone. Before the last steps the iterate must lie where the loss is nearly quadratic. Scores
+smoothed over wide intervals lead there: the curvature of their loss is bounded at any density of the responses. Both
+last steps use the same Hessian; a change of the score that this Hessian does not predict bounds the Hessian's error.
+Comments number the stages.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class QuantileSteps:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        Assumption on the counts of long rows beyond the released histogram.
+        Assumption on the number of long rows beyond the released histogram.
     """
 
     noises: Noises = NORMAL
@@ -143,7 +143,7 @@ class QuantileSteps:
 
 @dataclass(frozen=True)
 class PerturbedQuantile:
-    """Quantile regression by objective perturbation of a smoothed check loss, and one step by the check score.
+    """Quantile regression by objective perturbation of a smoothed check loss, and steps by the check loss's score.
 
     Parameters
     ----------
@@ -152,9 +152,9 @@ class PerturbedQuantile:
     taus : tuple of float
         Probabilities of the quantiles, ascending. Only the median, 0.5, has intervals.
     split : float
-        Share of the linear perturbation in the budget of the minimiser; the ridge has the rest.
+        Share of the minimiser's budget for the random linear term; the ridge has the rest.
     tail : {"usual", "cautious"}
-        Assumption on the counts of long rows beyond the released histogram.
+        Assumption on the number of long rows beyond the released histogram.
     shares : mapping of str to float
     """
 
@@ -188,23 +188,23 @@ class PerturbedQuantile:
 
 
 def check_orders(taus: tuple[float, ...]) -> None:
-    """Refuse probabilities that are not strictly between 0 and 1 or not ascending."""
+    """Raise an error unless the probabilities lie between 0 and 1 and are ascending."""
     if not taus or not all(0 < tau < 1 for tau in taus) or any(a >= b for a, b in pairwise(taus)):
         raise OptionError("the orders of quantiles must lie between 0 and 1 and differ, such as tau=[0.25, 0.5]")
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return the density at the outermost quantile over the density at the median, of a logistic distribution."""
+    """Return the density of a logistic distribution at the outermost quantile, over that at the median."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
 def item_of(taus: tuple[float, ...], tau: float) -> str:
-    """Return a label that distinguishes the questions of one tau from those of the others."""
+    """Return a label of the questions for one tau; empty if there is only one."""
     return f"tau = {tau:g}" if len(taus) > 1 else ""
 
 
 def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEstimate:
-    """Return the estimate of one quantile, or of several quantiles whose sampling errors are correlated."""
+    """Return the joint estimate from the fits of all taus, whose sampling errors are correlated."""
     if len(fits) == 1:
         return fits[0].solve(names)
     notes = tuple(dict.fromkeys(note for fit in fits for note in fit.notes))
@@ -217,18 +217,18 @@ def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEs
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Releases used by the fits of all quantiles: whitened predictors, a start, and lengths of rows.
+    """Releases that the fits of all quantiles share: whitened predictors, a start, and lengths of rows.
 
     Parameters
     ----------
     problem : Problem
-        Its start is in half-ranges of the response; the start's sigma is the released scale of the response.
+        Problem with a start in half-ranges of the response; the start's sigma is the released scale of the response.
     size : float
-        Largest standard deviation of linear predictors: the larger of the response's two released scales.
+        Largest sd of the linear predictor: the larger of the response's two released scales.
     center : ndarray, shape (c,)
-        Coefficients of a constant fit at the response's released median.
+        Coefficients of a constant fit at the released median of the response.
     leverages : Lengths
-        Histogram of the lengths of whitened predictors.
+        Histogram of the lengths of whitened rows.
     """
 
     problem: Problem
@@ -238,7 +238,7 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Ask the common questions; optional questions take their share from the score of the first quantile."""
+        """Ask the common questions; optional questions take their share from that of the first quantile's score."""
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
         plain = TransformedBox(public.design)
@@ -262,14 +262,14 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Return the equation of each quantile."""
+        """Ask the questions for each quantile; return the estimating equations."""
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
         return [step.equation(more=step is not steps[-1]) for step in steps]
 
 
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
-    """Release the median of the response less offset, and a scale about it, both by ranks, in half-ranges."""
+    """Release the median of the response minus the offset, and its scale, both by ranks, in half-ranges."""
     theta = np.r_[np.zeros(box.c), box.offset, 0.0]
     most = 1.0 + box.offset_reach
     middle = StretchedResiduals(theta, 1.0)
@@ -282,7 +282,7 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
 def log_size(
     ask: Ask, theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
 ) -> float:
-    """Release a quantile of ``|y - z'theta - center|`` by its rank, on a logarithmic scale."""
+    """Release the quantile of probability `order` of ``|y - z'theta - center|``, by ranks on a logarithmic axis."""
     of, within = LogSizes(theta, center, least), Line(float(np.log(least)) - 0.7, float(np.log(most)))
     question = Values("residual scale", of, within=within, keep=keep, item=item)
     return float(np.exp(ask(question, by=Rank((order,))).value[0]))
@@ -295,11 +295,11 @@ class Residuals:
     Parameters
     ----------
     quantile : float
-        The tau-quantile of the residuals: 0 at the true coefficients.
+        Tau-quantile of the residuals: 0 at the true coefficients.
     density : float
         Density of the residuals at that quantile.
     sigma : float
-        Standard deviation of the normal law that has this density at its own tau-quantile.
+        Standard deviation of the normal distribution that has this density at its tau-quantile.
     """
 
     quantile: float
@@ -309,7 +309,7 @@ class Residuals:
 
 @dataclass(frozen=True, eq=False)
 class Centred(Pilot):
-    """Starting coefficients near the quantile.
+    """Starting coefficients near the quantile regression's solution.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ class Centred(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class Tried(Centred):
-    """Coefficients after one step along the check score; the next score shows how far the loss is from quadratic.
+    """Coefficients after one step by the check loss's score; the next score shows how far the loss is from quadratic.
 
     Parameters
     ----------
@@ -338,9 +338,9 @@ class Tried(Centred):
     step: FloatArray
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error of the change of the score predicted by the Hessian, less noise; at most 1.
+        """Return the relative error of the Hessian's prediction of the score's change, noise taken off; at most 1.
 
-        For a quadratic loss the two scores differ by the Hessian times the step, and noise.
+        For a quadratic loss the two scores differ by the Hessian times the step, plus noise.
         """
         predicted = self.density.matrix.power(1.0) @ self.step
         missed = self.first.value - last.value - predicted
@@ -350,7 +350,7 @@ class Tried(Centred):
         return min(float(np.sqrt(excess / (float(predicted @ predicted) + explained))), 1.0)
 
     def unpredicted(self, last: LastRelease, least: float) -> float:
-        """Return the mean square of a coordinate of the last change of the score that the Hessian does not predict.
+        """Return the mean square, per coordinate, of the last score's change that the Hessian does not predict.
 
         Parameters
         ----------
@@ -364,15 +364,15 @@ class Tried(Centred):
 
 @dataclass(frozen=True, eq=False)
 class OneOrder(OneStep):
-    """Common steps of the fit of one quantile; subclasses find the start.
+    """The fit of one quantile: the parts common to its methods; subclasses find the starting coefficients.
 
     Parameters
     ----------
     tau : float
     item : str
-        Label that distinguishes its questions from those of other quantiles.
+        Label of the questions for this quantile.
     size, center, leverages
-        As in `Shared`.
+        Largest sd of the linear predictor, constant fit, and histogram of row lengths, as in `Shared`.
     """
 
     tau: float = field(kw_only=True)
@@ -383,16 +383,16 @@ class OneOrder(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest standard deviation of linear predictors."""
+        """Largest standard deviation of the linear predictor that unidentified directions may explain."""
         return self.size
 
     def spread(self, at: Start) -> float:
-        """Return the standard normal density at the tau-quantile: the typical score in units of residual scales."""
+        """Return the standard normal density at the tau-quantile, the scale of scores of residuals with sd 1."""
         return _density(self.tau)
 
     @property
     def largest(self) -> float:
-        """The largest |psi|."""
+        """Largest |psi| of the check loss."""
         return max(self.tau, 1 - self.tau)
 
     def label(self, item: str) -> str:
@@ -419,10 +419,10 @@ class OneOrder(OneStep):
 
     @abstractmethod
     def centred(self) -> Centred:
-        """Return starting coefficients near the quantile."""
+        """Return starting coefficients near the solution."""
 
     def pilot(self) -> Tried:
-        """Return these coefficients after one step along the check score, shrunk by the noise's share of its square."""
+        """Return the coefficients after one step by the check loss's score, shrunk by the score's share of noise."""
         centred = self.centred()
         start, clip = centred.start, self.clip(centred, centred.start, self.leverages)
         question = self.smooth_score("first score", "", start, 0.0, clip.radius)
@@ -434,7 +434,7 @@ class OneOrder(OneStep):
         return Tried(start.moved(step), centred.residuals, first, density, step)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
-        """Return the question for the score of the check loss smoothed over h, with rows shortened to a radius."""
+        """Return the question for the score of the check loss smoothed over h, with rows shortened to `radius`."""
         of, within = (
             ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
             Ball(self.m, self.largest * radius),
@@ -442,22 +442,22 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the question for the score of rows shortened to a radius, with products if they cost nothing extra."""
+        """Return the question for the score of rows shortened to `radius`, with products if these cost no budget."""
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
 
     def lengths(self, w: Start) -> Lengths:
-        """Return the histogram of row lengths, used for all quantiles: scores are about as long as rows."""
+        """Return the histogram of row lengths, which serves for all quantiles: scores are about as long as rows."""
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the radius to which rows are shortened in the last score."""
+        """Return the clip with the shortest interval: the length to which rows are shortened in the last score."""
         spread = self.tau * (1 - self.tau)
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
-        """Return the Hessian from the previous step, with the released excess of rows at the quantile (an atom)."""
+        """Return the Hessian of the previous step; release the number of rows in an atom at the quantile and add it."""
         density, start = pilot.density, last.at
         spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
         inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
@@ -469,7 +469,7 @@ class OneOrder(OneStep):
         return replace(density, atom=max(float(atom), 0.0))
 
     def density(self, centred: Centred, clip: Clip) -> Density:
-        """Release the Hessian by a kernel, and the density's level from counts of rows near the quantile."""
+        """Release the Hessian by a kernel, and the level of the density, by counts of rows near the quantile."""
         start, residuals = centred.start, centred.residuals
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
         plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
@@ -490,10 +490,10 @@ class OneOrder(OneStep):
         return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow)
 
     def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
-        """Return the radius of Hessian rows, the kernel's half-width, and the half-width at the smallest radius.
+        """Return the clipping radius of Hessian rows, the kernel's half-width, and its half-width at the least radius.
 
-        A larger radius has more noise and needs a wider kernel. The radius minimises the sum of noise and of the mass
-        that shortening rows removes, both relative to the number of rows in the kernel.
+        A larger radius has more noise and needs a wider kernel. The radius minimises the sum of noise and of the
+        information that shortening rows removes, both relative to the number of rows in the kernel.
 
         Parameters
         ----------
@@ -501,13 +501,13 @@ class OneOrder(OneStep):
             Largest eigenvalue of the Hessian's noise at radius 1.
         residuals : Residuals
         radius : float
-            Radius of rows in the score: longer rows enter the Hessian with length ``sqrt(radius |w|)``.
+            Clipping radius of rows in the score: longer rows w enter the Hessian with length ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         inside = 2 * residuals.density * sigma  # share of the rows in a kernel of half-width sigma
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
-        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # larger radii need too wide a kernel
+        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # limit set by the widest kernel
         tried = np.r_[least, size[(size > least) & (size < most)]]
         wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * inside))
         width = np.clip(wide, *KERNEL_WITHIN)
@@ -516,7 +516,7 @@ class OneOrder(OneStep):
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise and bias bounds from the released density's error, and whether the last step was too long."""
+        """Return noise and bias bounds due to errors of the released density; give nothing if the last step is long."""
         m, density, names = self.m, step.hessian, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)
@@ -546,15 +546,15 @@ class Density(Hessian):
     Parameters
     ----------
     width : float
-        Half-width of the kernel for rows of typical length; the loss is nearly quadratic over about this distance.
+        Half-width of the kernel for rows of typical length; about this far, the loss is nearly quadratic.
     wide : float
-        The same in residual scales: a wide kernel is biased if these vary with the predictors.
+        Half-width of the kernel in residual scales: a wide kernel is biased if the scale varies with the predictors.
     relative : float
         Relative standard error of the density's level.
     narrow : float
-        Half-width of the kernel that gives the density's level.
+        Half-width of the kernel for the level of the density.
     atom : float
-        Number of rows at the quantile beyond those expected from the density: the score jumps there.
+        Number of rows at the quantile, where the score jumps, in excess of the number expected from the density.
     """
 
     width: float
@@ -566,12 +566,12 @@ class Density(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class CheckSteps(OneOrder):
-    """Newton steps for one quantile."""
+    """The fit of one quantile that starts with Newton steps by smoothed losses."""
 
     def centred(self) -> Centred:
         m, n = self.m, self.rows
 
-        # 2. an approximate quantile; then steps along losses of known curvature, which cannot overshoot
+        # 2. an approximate quantile; then steps by losses with bounded curvature, which cannot overshoot
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
@@ -593,7 +593,7 @@ class CheckSteps(OneOrder):
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
         return Centred(start, residuals)
 
-    # 4. the check score with the clip of the shortest interval; its Hessian by a kernel
+    # 4. the check loss's score, with the clip of the shortest interval; its Hessian by a kernel
     @property
     def asks_meat(self) -> bool:
         return self.public.intervals
@@ -607,14 +607,14 @@ class CheckSteps(OneOrder):
         return Meat(meat * (level * self.m / float(np.trace(meat))), self.freedom)
 
     def usual_meat(self, radius: float) -> float:
-        """Return the mean eigenvalue of the score variance if the model is right, from the histogram of lengths."""
+        """Return the mean eigenvalue of the score variance under the model, from the histogram of row lengths."""
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         return self.tau * (1 - self.tau) * max(squares, self.rows) * self.sizes.scores / self.rows
 
     def level(self, meat: NoisyMatrix, usual: float) -> float:
-        """Return the mean eigenvalue of a noisy score variance, shrunk toward `usual` by the noise's share of the gap.
+        """Return the mean eigenvalue of a noisy score variance, shrunk toward `usual` by the share of noise in the gap.
 
-        At tau = .5 the square of a score is 1/4 under any model, so that `usual` is exact.
+        At tau = .5 the square of psi is 1/4 for every row, so that `usual` is exact.
         """
         if self.tau == 0.5:
             return usual
@@ -624,7 +624,7 @@ class CheckSteps(OneOrder):
         return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
-        """Release the Hessian of the loss smoothed over h; raise small eigenvalues to a share of the typical one."""
+        """Release the Hessian of the loss smoothed over h, from rows clipped at `held`; raise small eigenvalues."""
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2
@@ -635,7 +635,7 @@ class CheckSteps(OneOrder):
 
 @dataclass(frozen=True, eq=False)
 class Perturbed(OneOrder):
-    """A fit of one quantile: the minimiser of a perturbed smoothed loss, then one step by the check score.
+    """The fit of one quantile that starts at the minimiser of a perturbed, smoothed check loss.
 
     Parameters
     ----------
@@ -645,31 +645,31 @@ class Perturbed(OneOrder):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def centred(self) -> Centred:
-        # 2. an approximate quantile, and the half-width over which the loss is smoothed
+        # 2. an approximate quantile, and the half-width for the smoothing of the loss
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
         radius = self.clip(None, start, self.leverages).radius
         h = self.half_width(start, residuals, radius)
 
-        # 3. the perturbed minimiser, with the shrinkage by its ridge approximately removed
+        # 3. the perturbed minimiser; the shrinkage by its ridge is approximately removed
         law = self.ask.law(self.question(start, h, radius), by=self.mechanism)
         drawn = self.ask(self.question(start, h, radius), by=self.mechanism)
         flat = self.rows * residuals.density
         return Centred(start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge))), residuals)
 
-    # 4. the check score at the minimiser, and its Hessian by a kernel
+    # 4. the check loss's score at the minimiser, and its Hessian by a kernel
     def meat(self, pilot: Centred, clip: Clip, last: LastRelease, hessian: Density) -> Meat:
         return Meat(self.tau * (1 - self.tau) * self.rows * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
-        """Return the half-width at which the ridge, which decreases with it, is `PILOT_RIDGE` of the curvature."""
+        """Return the smoothing half-width at which the ridge is `PILOT_RIDGE` times the curvature of the loss."""
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
         wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)
         return float(np.clip(wanted, *np.multiply((NARROWEST, DENSITY_WIDEST), residuals.sigma)))
 
     def question(self, start: Start, h: float, radius: float) -> Values:
-        """Return the question for the minimiser of the loss smoothed over h."""
+        """Return the question for the perturbed minimiser of the check loss smoothed over h."""
         longest = max(start.longest, radius)
         reach = 1.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         within = WeightedLosses(

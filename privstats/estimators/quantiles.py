@@ -1,9 +1,9 @@
 """Medians and quantiles of columns, by group, with intervals between two order statistics.
 
-An interval for a quantile needs no density estimate: its ends are order statistics, too. Their ranks differ from the
+An interval for a quantile needs no density estimate: its ends are also order statistics. Their ranks differ from the
 quantile's rank by a margin for sampling error and the noise of ranks. The rank mechanism draws all quantiles of a
-column and all ends at once, at little more than the cost of one quantile; other mechanisms need a second release for
-the ends.
+column and all ends of intervals at once, at little more than the cost of one quantile; other mechanisms need a second
+release for the ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from privstats.sets.cells import Line
 from privstats.sets.stretches import Stretches
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
-MOST_TIMES = 1e6  # largest factor given in the note on too few rows
+MOST_TIMES = 1e6  # largest factor that the note on too few rows states
 TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
 APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
 
@@ -67,18 +67,18 @@ def orders(q: Any) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Quantiles(ABC):
-    """Quantiles of each column in each group; subclasses differ in the mechanism that chooses them.
+    """Quantiles of each column in each group; subclasses differ in the mechanism that chooses the quantiles.
 
     Parameters
     ----------
     q : float or sequence of float
-        Probabilities. This, `confidence` and `grid` are options of the user.
+        Probabilities of the quantiles. The user sets `q`, `confidence` and `grid` only.
     confidence : float
-        Confidence of the released intervals; intervals at another confidence are rescaled from them.
+        Confidence level of the released intervals; intervals at other levels are rescaled from these.
     grid : float or mapping, optional
-        The step between a column's possible values. If no step is declared and intervals are wanted, it is estimated.
+        Step between a column's possible values. If no step is declared and intervals are wanted, it is estimated.
     neighbors : Neighbors
-        The neighbouring relation; with several rows per unit there are no intervals.
+        Neighbouring relation; with several rows per unit there are no intervals.
     """
 
     q: Any = (0.5,)
@@ -86,7 +86,7 @@ class Quantiles(ABC):
     grid: Grid = None
     neighbors: Neighbors = REPLACE_ROW
 
-    together: ClassVar[bool] = False  # whether one release contains both the quantiles and the ends of their intervals
+    together: ClassVar[bool] = False  # whether one release has both the quantiles and the ends of their intervals
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "q", orders(self.q))
@@ -121,7 +121,7 @@ class Quantiles(ABC):
         return self._estimate(names, columns, grouping, values, drawn[..., [0, -1]], laws, rows)
 
     def _rows(self, ask: Ask, public: PublicFacts, grouping: Grouping) -> RowNumbers:
-        """Return the number of rows in each group, which determines the possible intervals and the grid."""
+        """Return the numbers of rows in the groups; intervals and the grid depend on them."""
         if public.offered is not None and not grouping.groups:
             return RowNumbers.public(public.offered, certain=public.used is not None)
         return RowNumbers.released(ask(grouping.counts(), by=COUNTS))
@@ -129,7 +129,7 @@ class Quantiles(ABC):
     def _coarse(
         self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> tuple[ColumnFacts, ...]:
-        """Return the columns on grids coarse enough for the budget in each group that has an interval."""
+        """Return the columns on grids that are coarse enough for the budget, in each group with an interval."""
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
             draws = {n: ask.law(question, by=by).hopeful(n) for n in rows.each.tolist()}
@@ -140,9 +140,9 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return the questions for the ends of each column's intervals, and for the quantiles if `together`.
+        """Return the questions for the ends of each column's intervals, and also for the quantiles if `together`.
 
-        Ends are drawn only for intervals that can have the stated confidence.
+        Ends are drawn only for intervals that can reach the confidence level.
         """
         rank = grouping.answered(Rank(self.q, self.confidence, ends_only=not self.together))
         name = "quantile" if self.together else "interval"
@@ -150,7 +150,7 @@ class Quantiles(ABC):
 
     @abstractmethod
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
-        """Return the quantiles alone, shape (columns times groups, probabilities), non-decreasing in each row."""
+        """Release the quantiles without intervals, shape (columns times groups, probabilities), sorted in each row."""
 
     def _estimate(
         self,
@@ -162,8 +162,8 @@ class Quantiles(ABC):
         laws: Sequence[Ends],
         rows: RowNumbers,
     ) -> OrderStatisticEstimate:
-        """Return the estimate from quantiles, shape (items, len(q)), and ends, shape (items, len(q), 2), or NaN."""
-        each = [(law, n) for law in laws for n in rows.each.tolist()]  # items: columns, then groups
+        """Return the estimate, from quantiles, shape (items, len(q)), and interval ends or NaN, (items, len(q), 2)."""
+        each = [(law, n) for law in laws for n in rows.each.tolist()]  # items: each column's groups in turn
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
@@ -195,7 +195,7 @@ class Quantiles(ABC):
         )
 
     def _silent(self, names: Sequence[str], columns: Sequence[ColumnFacts], values: FloatArray) -> tuple[Note, ...]:
-        """Return notes on quantiles that the mechanism did not give."""
+        """Return notes on quantiles that the mechanism did not release."""
         return ()
 
     def _noise(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> Note:
@@ -205,7 +205,7 @@ class Quantiles(ABC):
 
 @dataclass(frozen=True)
 class RankQuantiles(Quantiles):
-    """Quantiles by the exponential mechanism on ranks: one draw for all quantiles and ends of a column."""
+    """Quantiles by the exponential mechanism on ranks: one draw gives all quantiles and interval ends of a column."""
 
     together: ClassVar[bool] = True
 
@@ -222,12 +222,12 @@ class RankQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class ChosenQuantiles(Quantiles):
-    """Quantiles by a mechanism that chooses one quantile at a time; the quantiles share the budget.
+    """Quantiles by a mechanism that chooses one quantile at a time; the budget is divided among the quantiles.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Has a field `level`, the probability, which `at` replaces.
+        Mechanism with a field `level`, the probability of the quantile; `at` replaces this field.
     """
 
     mechanism: Any = field(kw_only=True)
@@ -240,7 +240,7 @@ class ChosenQuantiles(Quantiles):
         ]
         values = np.stack([release.value for release in ask.together(pairs)])
         values = values.reshape(len(self.q), -1).T.copy()
-        for row in values:  # sort the given quantiles; missing ones keep their places
+        for row in values:  # quantiles that were released are sorted; missing ones keep their positions
             row[~np.isnan(row)] = np.sort(row[~np.isnan(row)])
         return values
 
@@ -255,7 +255,7 @@ class ChosenQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class ProposeTestReleaseQuantiles(ChosenQuantiles):
-    """Quantiles by propose-test-release: a quantile is not given if a private test finds that few rows could change it.
+    """Quantiles by propose-test-release: none is given if a private test finds that few rows could change it much.
 
     Parameters
     ----------
@@ -282,15 +282,15 @@ class ProposeTestReleaseQuantiles(ChosenQuantiles):
 
 @dataclass(frozen=True)
 class ApproximateQuantiles(Quantiles):
-    """Quantiles by recursive halving: the middle quantile first, then the middle ones below and above it.
+    """Quantiles by recursive halving: the middle quantile first, then the middle quantiles below and above it.
 
-    ApproximateQuantiles (Kaplan, Schnapp and Stemmer 2022): the rows between two released quantiles are a cell of a
-    partition, and the cells of a round are answered in parallel. So m quantiles take about log2(m) + 1 rounds.
+    ApproximateQuantiles (Kaplan, Schnapp and Stemmer 2022): released quantiles partition the rows into cells, and all
+    cells of a round are answered by parallel composition. So m quantiles take about log2(m) + 1 rounds.
     """
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
         m = len(self.q)
-        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # m quantiles and both ends of the range
+        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # m quantiles, and both ends of the range
         for j, column in enumerate(columns):
             values[j, :, 0], values[j, :, -1] = column.low, column.high
         stretches: tuple[Stretch, ...] = (Stretch(0, m),)
@@ -308,7 +308,7 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return the probability to release in each cell between released quantiles, by group; None for no release."""
+        """Return the probability of the quantile to release in each gap between released ones, by group, or None."""
         levels: list[float | None] = [None] * (len(known) + 1)
         edges = (0.0, *self.q, 1.0)
         for stretch in stretches:
@@ -320,7 +320,7 @@ class ApproximateQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class Stretch:
-    """Positions ``first <= k < last`` of quantiles still to release, between two released quantiles."""
+    """Positions ``first <= k < last`` of the quantiles still to release between two released quantiles."""
 
     first: int
     last: int
@@ -331,7 +331,7 @@ class Stretch:
         return (self.first + self.last) // 2
 
     def halves(self) -> tuple[Stretch, ...]:
-        """Return the stretches left below and above the middle, without empty ones."""
+        """Return the ranges of positions that are left below and above the middle, without empty ranges."""
         sides = Stretch(self.first, self.middle), Stretch(self.middle + 1, self.last)
         return tuple(side for side in sides if side.first < side.last)
 
@@ -339,7 +339,7 @@ class Stretch:
 def _in_stretches(
     grouping: Grouping, j: int, column: ColumnFacts, values: FloatArray, known: IntArray, turn: int
 ) -> Values:
-    """Return the question for the values of column j in each cell between released quantiles, shape (groups, known)."""
+    """Return the question for the values of column j between released quantiles; `values` has shape (groups, m + 2)."""
     cuts = np.maximum.accumulate(values[:, known], axis=1)
     edges = np.maximum.accumulate(np.column_stack([values[:, 0], cuts, values[:, -1]]), axis=1)
     ends = tuple(zip(edges[:, :-1].ravel().tolist(), edges[:, 1:].ravel().tolist(), strict=True))
@@ -354,7 +354,7 @@ class GeometricMedian:
     Parameters
     ----------
     grid : float or mapping, optional
-        The step between a column's possible values, see `Quantiles`.
+        Step between a column's possible values, as for `Quantiles`.
     neighbors : Neighbors
     """
 
@@ -383,7 +383,7 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
 
 
 def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
-    """Return a note on intervals that cannot be given, with the factor by which the rows are too few."""
+    """Return a note on intervals that cannot be given, with the factor by which the rows would have to increase."""
     if not short.any():
         return ()
     about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
@@ -397,7 +397,7 @@ def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[En
 
 
 def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the share of sampling error in each interval's squared length, in ranks; NaN without an interval."""
+    """Return the share of sampling error in the squared length (in ranks) of each interval; NaN without interval."""
     shares = np.full(len(orders), np.nan)
     if draw is not None:
         shares[np.isin(orders, draw.levels)] = 1 - ((draw.margins / draw.reaches(n)) ** 2).mean(axis=1)
@@ -405,7 +405,7 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _times(law: Ends, n: float, order: int) -> float:
-    """Return the factor, to 1 %, by which the number of rows is too small for an interval."""
+    """Return the factor, to 1 %, by which the number of rows would have to increase for an interval."""
 
     def short(times: float) -> bool:
         draw = law.hopeful(times * n)
@@ -421,6 +421,6 @@ def _times(law: Ends, n: float, order: int) -> float:
 
 
 def _repeats_note(names: Sequence[str], repeats: FloatArray) -> tuple[Note, ...]:
-    """Return a note on estimates equal to an end of their interval, as happens if many rows share the value."""
+    """Return a note on estimates that equal an end of their interval, as happens if many rows have the same value."""
     about = [name for name, repeated in zip(names, repeats, strict=True) if repeated]
     return (note("repeated value", about),) if about else ()

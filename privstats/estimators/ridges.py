@@ -1,4 +1,4 @@
-"""The ridge of a perturbed minimiser, and the largest curvature of a row's loss that it allows: public, or released."""
+"""The ridge of a perturbed minimiser, and the largest curvature of a row's loss for which the ridge is sufficient."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     ridge : float
         Ridge as a share of the number of rows.
     unit : float
-        Ridge needed for curvatures up to 1.
+        Ridge that privacy requires for curvatures up to 1.
     m : int
         Number of coordinates.
     n : float
@@ -29,14 +29,14 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
     """Return the clipping threshold with the shortest interval, and its curvature bound, over all `BOUNDED_RIDGES`.
 
-    The Hessian's noise acts on the ridge, so the length is multiplied by ``1 + ridge``.
+    The ridge is removed with a noisy Hessian, so the interval length is multiplied by ``1 + ridge``.
 
     Parameters
     ----------
     clip_at : callable
-        Maps a curvature bound to the threshold with the shortest interval.
+        Function from a curvature bound to the threshold with the shortest interval.
     curvature : callable
-        Maps a ridge, as a share of the rows, to its curvature bound.
+        Function from a ridge, as a share of the rows, to its curvature bound.
     """
     clips = []
     for ridge in BOUNDED_RIDGES:

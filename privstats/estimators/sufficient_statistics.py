@@ -1,4 +1,4 @@
-"""Least squares from one noisy matrix of second moments of rows in their bounds, and a variance of clipped scores."""
+"""Least squares from one noisy matrix of second moments, and a noisy variance of clipped scores."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 6.0  # least released count of a level as a divisor, in noise sds: noise_to_signal is .5 there
+LEVEL_SEEN = 6.0  # smallest released count of a level that may be a divisor, in noise sds (noise_to_signal .5)
 
-Z = float(ndtri(0.975))  # quantile for a 95 % interval
+Z = float(ndtri(0.975))  # normal quantile for a 95 % interval
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
 
@@ -54,12 +54,12 @@ class SufficientStatistics:
     Parameters
     ----------
     noises : Noises
-        Its `matrix` mechanism answers both questions.
+        Mechanisms; `matrix` answers both questions.
     cov_type : str
-        "HC", or "nonrobust": errors of equal variance, whose score variance follows from the moments.
+        "HC", or "nonrobust": errors have equal variances, and the score variance follows from the moments.
     ridge : float or "adaptive", optional
-        Penalty of squared coefficients, of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6).
-        "adaptive" raises the number of rows and the smallest eigenvalue of the slopes' moments above the noise.
+        Penalty on squared coefficients of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6).
+        "adaptive" raises the number of rows and the smallest eigenvalue of the predictors' moments above the noise.
         Penalised fits have no intervals.
     """
 
@@ -87,36 +87,36 @@ class SufficientStatistics:
 
 @dataclass(frozen=True, eq=False)
 class UnclippedSquares(Problem):
-    """Least squares of a response within its bounds, so that scores need no clip."""
+    """The fit of least squares to a response within declared bounds, whose score needs no clip."""
 
     @property
     def signal(self) -> float:
-        """Root of the sum of squares of a response at its bounds."""
+        """Root of the largest possible sum of squares of the response."""
         return self.start.frame.scale * self.sizes.rows**0.5
 
     def unexplained(self, sigma: float) -> float:
-        """Return the largest root sum of squares that an unidentified direction may explain.
+        """Return the root of the largest sum of squares that unidentified directions may explain.
 
-        What it explains remains in the residuals: it is limited by the residuals' size and the response's.
+        This sum stays in the residuals, so the sizes of the residuals and of the response limit it.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of products of whitened scores, clipped at a radius that few normal scores exceed.
 
-        Rare outcomes may have scores beyond the clip; the mean variance is at least that of errors of equal variance.
+        Rare outcomes may have scores beyond the clip; the mean variance is at least that under equal error variances.
         """
         question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
 
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
-        """Release the sum of products of scores; `longest` bounds the length of their predictors."""
+        """Release the sum of products of scores; `longest` is an upper bound on the length of whitened rows."""
         m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
         radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.sizes.scores / unit))
         longest = float(longest * (np.abs(start.residual).sum() + start.offset_reach)) * self.public.rows_per_unit
-        radius = min(radius, max(longest, FLOOR * start.sigma))  # a larger radius would only add noise
+        radius = min(radius, max(longest, FLOOR * start.sigma))  # a radius beyond the longest score only adds noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         equal = self.sizes.scores * start.sigma**2
@@ -126,19 +126,19 @@ class UnclippedSquares(Problem):
 
 @dataclass(frozen=True, eq=False)
 class Moments(UnclippedSquares):
-    """Least squares from the moments of (1, columns, response), whose Hessian and score share one noise.
+    """Least squares from released moments of (1, columns, response); the Hessian and the score have the same noise.
 
     Parameters
     ----------
     ridge : float or "adaptive", optional
-        Penalty; a penalised fit has no intervals.
+        Penalty on squared coefficients; a penalised fit has no intervals.
     """
 
     ridge: float | str | None = None
 
     @cached_property
     def entries(self) -> Entries:
-        """Entries of the released matrix: one per level of a factor, unless the mechanism is "hull"."""
+        """Entries of the rows of the released matrix: one per level of a factor, unless the mechanism is "hull"."""
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -152,13 +152,13 @@ class Moments(UnclippedSquares):
 
     @property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps (1, entries) to the design's columns and the response less offset."""
+        """Matrix from (1, entries) to the design's columns and the response minus the offset."""
         return self.entries.to_columns
 
     def length(self) -> float:
-        """Return the predicted interval length relative to no privacy: a harmonic mean over slopes.
+        """Return the expected interval length over that without privacy: a harmonic mean over slopes.
 
-        Slopes below noise have infinite length. They enter twice, as they lengthen the intervals of correlated slopes.
+        Slopes below noise count as infinitely long, twice over, as they also lengthen intervals of correlated slopes.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -175,13 +175,13 @@ class Moments(UnclippedSquares):
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
-        """Return whether a level with this number of rows exceeds the noise of the moments."""
+        """Return whether the count of a level with this number of rows exceeds the noise of the moments."""
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
         return bool(rows > HIDDEN * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
 
     def estimate(self) -> Estimate:
-        """Release the moments and the score variance, and solve."""
+        """Release the moments and the score variance; return the least-squares estimate."""
         within = self.within
         moments = NoisyMatrix.of(self.ask(self.question, by=self.by.matrix))
         counted, one = self.entries.counted, self.entries.constant
@@ -197,10 +197,10 @@ class Moments(UnclippedSquares):
         return here.solved(both) if self.ridge is None else here.penalised(both, here.unseen(both.first(self.box.c)))
 
     def penalised(self, both: NoisyMatrix, hidden: FloatArray) -> Estimate:
-        """Return penalised coefficients, without std errors: their bias is unknown.
+        """Return penalised coefficients without std errors, as their bias is unknown.
 
-        Without a ridge of the user's, each direction of the slopes is raised to the noise, and only as far. Along
-        `hidden` directions, shape (c, l), and where the penalty moves coefficients, the size of the error is unknown.
+        If the user gives no ridge, each eigenvalue of the slopes' moments is raised to the noise, and no further. The
+        size of the error is unknown along `hidden` directions, shape (c, l), and where the penalty moves coefficients.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
@@ -224,13 +224,13 @@ class Moments(UnclippedSquares):
         estimate = PointEstimate(tuple(self.box.design.names), theta, said, self.sizes.diagnostics)
         if self.public.intervals:
             return replace(estimate, remarks=(*said, *self.clamped(both)))
-        # the penalty moves theta by -(inverse penalty theta): where that is not zero, noise is not all of the error
+        # the penalty changes theta by -(inverse penalty theta); where this is not zero, the error is more than noise
         hidden = np.column_stack([hidden, inverse @ penalty])
         sizes = np.linalg.norm(np.column_stack([hidden, np.abs(inverse) @ np.abs(penalty)]), axis=1)
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
-        """Return a note on a response whose released mean and variance imply values at its two bounds only."""
+        """Return a note if the released mean and variance of the response imply values at its two bounds only."""
         one, rows = self.box.intercept, self.sizes.rows
         if one is None:
             return ()
@@ -243,7 +243,7 @@ class Moments(UnclippedSquares):
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
     def response_sd(self, both: NoisyMatrix) -> float:
-        """Return the response's std dev, or without an intercept its root mean square; NaN where it is below noise."""
+        """Return the std dev (without an intercept, root mean square) of the response; NaN if it is below noise."""
         one, rows, about = self.box.intercept, self.sizes.rows, np.eye(len(both.value))[-1]
         if one is not None:
             about[one] = -both.value[one, -1] / rows
@@ -252,9 +252,9 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
-        """Factors as (index, design rows at the levels (levels, c), coefficients of level indicators (c, levels)).
+        """Factors with identified levels: (index, design rows at the levels, matrix from design rows to indicators).
 
-        A design row times the last matrix is the vector of level indicators.
+        Shapes are (levels, c) and (c, levels). A design row times the last matrix is its vector of level indicators.
         """
         box = self.box
         found: list[tuple[int, FloatArray, FloatArray]] = []
@@ -269,11 +269,11 @@ class Moments(UnclippedSquares):
         return found
 
     def seen(self, factor: int) -> float:
-        """Return the least released count of a level, in noise sds, at which it is visible.
+        """Return the smallest released count of a level, in noise sds, at which the level's coefficients are given.
 
-        The mean at a level is a quotient. A threshold of `HIDDEN` sds selects counts with large positive noise, which
-        makes quotients too small by more than their std errors: each coefficient of a rare reference level has this
-        bias.
+        The mean at a level is a quotient of a sum and a count. A threshold of `HIDDEN` sds selects counts with large
+        positive noise, which makes quotients too small by more than their std errors; with a rare reference level, all
+        coefficients of the factor have this bias.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
@@ -281,10 +281,10 @@ class Moments(UnclippedSquares):
         """Return the noise of the score in the design's columns, enlarged where a level's noisy count is a divisor.
 
         The mean at a level is a quotient t = S / N. Its std error at the estimate is too small if noise made N large
-        and t small. The interval of Fieller (1954) has all t with ``|S - t N|`` at most z standard deviations, taken
-        at t. With r N / z the noise sd of N and w the variance of all other noise, its far end solves
+        and t small. The interval of Fieller (1954) has all t for which ``|S - t N|`` is at most z of its own sds. With
+        r N / z the noise sd of N and w the variance of all other noise, the interval's far end solves
         ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise is enlarged to its size at this end. As only
-        counts beyond `LEVEL_SEEN` are divisors, ``(1 - r) N`` is the lower end for a count that was shown.
+        counts beyond `LEVEL_SEEN` are divisors, ``(1 - r) N`` is the lower limit of the count given this selection.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -303,7 +303,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return directions of theta, shape (c, l): the levels whose released count may be noise alone."""
+        """Return the directions of theta, shape (c, l), of levels whose released counts may be noise alone."""
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
             if self.seen(k) == LEVEL_SEEN:
@@ -312,7 +312,7 @@ class Moments(UnclippedSquares):
         return np.column_stack(found)
 
     def counts(self, both: NoisyMatrix) -> Iterator[tuple[int, FloatArray, FloatArray, FloatArray]]:
-        """Yield factors, counts of their levels, the sds of these, and the counts that make levels visible."""
+        """Yield, for each factor, its index, the counts of its levels, their sds, and the counts that levels need."""
         columns = both.first(self.box.c)
         for k, _, one in self.levelled:
             sds = np.sqrt(columns.variance_along(one))
@@ -321,7 +321,7 @@ class Moments(UnclippedSquares):
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
         """Release the score variance at `start`; return it in coordinates of the problem's start, shape (m, m).
 
-        Levels of one factor have separate coordinates where possible: most products are then zero, without noise.
+        Where possible, each level of one factor has its own coordinate: then most products are zero, without noise.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -336,22 +336,22 @@ class Moments(UnclippedSquares):
         return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
-        """Return a score variance in which each level of a factor has the variance of a two-valued response.
+        """Return the score variance, at each level of a factor at least that of a two-valued response.
 
-        The scores of a rare outcome that is frequent at a rare level are not visible in a sum over all rows. A response
-        of mean a on [low, high] has at most the variance ``(high - a)(a - low)`` of two values. It is taken to have two
-        values if the sum of squared residuals is nearly the sum of this bound over levels.
+        A rare outcome that is frequent at a rare level hardly changes a sum of scores over all rows. A response of mean
+        a on [low, high] has at most the variance ``(high - a)(a - low)``, reached by two values. It is taken to have
+        two values if the sum of squared residuals is nearly the sum of this bound over levels.
 
         Parameters
         ----------
         meat : ndarray, shape (m, m)
-            In the coordinates of the start of this problem.
+            Score variance in coordinates of the problem's start.
         both : NoisyMatrix
             Moments of columns and response.
         back : ndarray, shape (m, c)
-            Maps changes of theta to these coordinates.
+            Matrix from changes of theta to these coordinates.
         squares : float
-            Sum of squared residuals, or its noise if that is larger.
+            Sum of squared residuals, or the sum's noise if that is larger.
         """
         A = both.value
         low, high = self.box.design.response_bounds
@@ -370,17 +370,17 @@ class Moments(UnclippedSquares):
         return meat
 
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
-        """Return the range of coefficients in which hidden ones lie; None without factors or without hidden directions.
+        """Return the public range of unidentified coefficients; None without factors or unidentified directions.
 
-        A level may have much less information along a direction than noise hides, since the columns of a factor add up
-        to it. Numeric columns that fill a part of their bounds have about equal information in all directions.
+        The information about a level may be much smaller than the noise, as the columns of a factor add up to a level.
+        Numeric columns that fill a part of their bounds have about equal information in all directions.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the coordinates of the response's mean, of fits without intervals: noise hides the rest of them."""
+        """Return the coordinates of a constant fit, for unidentified directions; None if intervals are wanted."""
         one = self.box.intercept
         if self.public.intervals or one is None:
             return None
@@ -388,7 +388,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(self.start.to_theta, mean * np.eye(self.box.c)[one]), dtype=float)
 
     def solved(self, both: NoisyMatrix) -> Estimate:
-        """Return the estimate from released second moments of (columns, response less offset)."""
+        """Return the estimate from released second moments of (columns, response minus offset)."""
         c, rows = self.box.c, self.sizes.rows
         A = both.first(c).mapped(self.start.to_theta)
         score = self.start.to_theta.T @ (both.value[:c] @ np.r_[-self.start.theta, 1.0])
@@ -409,7 +409,7 @@ class Moments(UnclippedSquares):
             value = self.meat_of_columns(start, A, both)
             value = self.with_levels(value, both, coordinates.back, max(squares * rows, residual_noise * rows))
             meat = Meat(self.small_sample * value, self.freedom)
-        else:  # add the squares that the fit removed by explaining noise
+        else:  # adds the squares that the fit removed by fitting noise
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
             T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T
@@ -432,25 +432,26 @@ class Moments(UnclippedSquares):
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
-        if np.linalg.matrix_rank(squares) > levels:  # noise hides more than levels
+        if np.linalg.matrix_rank(squares) > levels:  # more directions are unidentified than those of levels
             return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
     def noted(self, estimate: NormalEstimate | PointEstimate, both: NoisyMatrix) -> Estimate:
-        """Return the estimate with notes on the response, and on levels that noise hides."""
+        """Return the estimate with notes on the response, and on levels with counts below noise."""
         said = hidden_levels(self.box, self.counts(both), estimate, self.sizes.rows)
         return replace(estimate, remarks=(*estimate.remarks, *self.clamped(both), *said))
 
 
 @dataclass(frozen=True, eq=False)
 class LevelCoordinates:
-    """Whitened predictors w = z'whole, one for each level of a factor: it is zero for rows at other levels.
+    """Whitened predictors; one for each level of a factor, which is zero for rows at other levels, and others.
 
     Parameters
     ----------
     whole : ndarray, shape (c, c)
+    Matrix from columns to all whitened predictors.
     of_row : ndarray, shape (c, 1 + others)
-        Maps columns to the predictor of the row's own level, and to the predictors that belong to no level.
+        Matrix from columns to the predictor of the row's own level, and the predictors that belong to no level.
     """
 
     whole: FloatArray
@@ -458,20 +459,20 @@ class LevelCoordinates:
 
 
 def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> LevelCoordinates:
-    """Return coordinates in which second moments are the identity, and each level of a factor has its own coordinate.
+    """Return coordinates in which second moments are the identity, with a coordinate for each level of a factor.
 
-    With e the indicators of levels, n_g the rows at a level, x the other columns and M their means at the levels, the
-    coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R``: products of two levels are zero, and x - M'e is
-    orthogonal to e. Level counts, and eigenvalues of the moments of x - M'e, are at least their noise.
+    Let e be the level indicators, n_g the number of rows at level g, x the other columns, and M their means by level.
+    The coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R``, with R for whitening: products of two levels are
+    zero, and x - M'e is orthogonal to e. Counts, and eigenvalues of the moments of x - M'e, are at least their noise.
 
     Parameters
     ----------
     one : ndarray, shape (c, levels)
-        Maps columns to e.
+        Matrix from columns to e.
     columns : NoisyMatrix
         Second moments of the columns.
     rows : float
-        The number n of rows.
+        Number n of rows.
     """
     other = np.eye(len(one))[:, ~one.any(axis=1)]
     counts = quadratic_forms(columns.value, one)
@@ -493,7 +494,7 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return the moments of all rows and levels, which depend on no earlier release."""
+    """Return the fit by moments of all rows and levels, which needs no earlier release."""
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
     )
@@ -503,10 +504,10 @@ def moments_of_box(
 
 
 def least_count(count: FloatArray) -> FloatArray:
-    """Return the lower 97.5 % end for a count, in sds of its noise, that is shown only from `LEVEL_SEEN` sds on.
+    """Return the lower 97.5 % confidence limit, in noise sds, of a count that is used only beyond `LEVEL_SEEN` sds.
 
-    One that luck has shown lies just beyond that: the law of its noise is a normal one from there on. The end is k with
-    ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``, and at least `HIDDEN`: fewer are hardly ever shown.
+    A count that positive noise has lifted lies just beyond that threshold: its noise is truncated normal. The limit is
+    k with ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``, and at least `HIDDEN`: smaller counts rarely pass.
 
     >>> least_count(np.array([6.5, 8.0, 10.0, 20.0])).round(2)
     array([ 3.  ,  5.63,  8.03, 18.04])
@@ -530,13 +531,13 @@ def _first(loading: Loading, c: int) -> Loading:
 
 
 def cross_product_variance(A: NoisyMatrix, j: int) -> float:
-    """Return the largest noise variance of a product of column j with another column, or half its square's."""
+    """Return the largest noise variance among products of column j with other columns, and half that of its square."""
     column = np.diag(A.times(np.eye(len(A.value))[j]).covariance())
     return float(np.max(np.delete(column, j), initial=column[j] / 2))
 
 
 def schur_complement(A: FloatArray, first: int | None) -> FloatArray:
-    """Return the second moments of the other columns about their means, where `first` is the intercept."""
+    """Return the second moments of the columns other than `first`, the intercept, about their means."""
     if first is None:
         return A
     others = [j for j in range(len(A)) if j != first]

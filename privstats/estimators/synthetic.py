@@ -1,4 +1,4 @@
-"""Synthetic rows with the released moments of whitened predictors, to predict weighted second moments."""
+"""Synthetic rows that have the released moments of whitened predictors, to predict weighted second moments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class SyntheticRows:
-    """Synthetic rows drawn from a model with the released moments; they contain no row of the data.
+    """Synthetic rows, simulated from a model with the released moments; they contain no row of the data.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ class SyntheticRows:
     levels : KeptLevels
     start : Start
     constant : ndarray, shape (m,)
-        Coordinates of the constant; zero without an intercept.
+        Coordinates of the intercept; zero without an intercept.
     about_offset : tuple of two floats
-        Released mean and standard deviation of the offset.
+        Released mean and standard deviation of the model's offset.
     """
 
     box: PublicBox
@@ -40,13 +40,13 @@ class SyntheticRows:
 
     @cached_property
     def second_moments(self) -> FloatArray:
-        """Second moments of w: the identity, except for dummies of rare levels, whose information was raised."""
+        """Second moments of the whitened predictors w: the identity, less the ridge that was added for rare levels."""
         W = self.start.W
         return np.eye(self.start.m) - (W.T * self.levels.ridge) @ W
 
     @cached_property
     def mean(self) -> FloatArray:
-        """Mean of w, shape (m,)."""
+        """Mean of the whitened predictors, shape (m,)."""
         S, c = self.second_moments, self.constant
         if c.any():
             return np.asarray(S @ c / max(float(c @ S @ c), 1e-300), dtype=float)
@@ -62,10 +62,10 @@ class SyntheticRows:
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Synthetic rows w, shape (rows, m), in which a constant is 1.
+        """Synthetic rows of whitened predictors w, shape (rows, m); the constant is 1 in each row.
 
         Factor levels follow their released frequencies, numeric columns are normal, and all are independent. The rows
-        are then mapped to the moments of w by the linear map that changes normal rows the least.
+        are then given the moments of w by the linear map that changes normal rows the least.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
         S, c, mean = self.second_moments, self.constant, self.mean
@@ -83,7 +83,7 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 
 
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
-    """Return public rows z, (rows, width): independent factors with released frequencies, and normal columns."""
+    """Return synthetic rows z, (rows, width): independent factors with released frequencies, and normal columns."""
     design, rows = box.design, np.zeros((SYNTHETIC_ROWS, box.width))
     normal = standard_rows(box.c, SYNTHETIC_ROWS)
     rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])
@@ -97,7 +97,7 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
             continue
         places = (np.arange(SYNTHETIC_ROWS) + 0.5) / SYNTHETIC_ROWS
         codes = np.searchsorted(np.cumsum(counts) / counts.sum(), places).clip(0, len(counts) - 1)
-        order = np.argsort(normal[:, factor.columns[0]])  # public, and independent of the other columns
+        order = np.argsort(normal[:, factor.columns[0]])  # a public order, independent of the other columns
         values = np.asarray(factor.contrasts, dtype=float)[codes]
         rows[np.ix_(order, list(factor.columns))] = values
     return rows
@@ -105,7 +105,7 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
 
 @cache
 def standard_rows(m: int, k: int) -> FloatArray:
-    """Return k public pseudo-normal rows whose mean is exactly zero and whose second moments are the identity."""
+    """Return k pseudo-normal rows (a public constant) with mean exactly zero and second moments the identity."""
     rows = public_stream(7).standard_normal((k, m))
     rows -= rows.mean(axis=0)
     rows.flags.writeable = False
@@ -115,7 +115,7 @@ def standard_rows(m: int, k: int) -> FloatArray:
 def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
     """Return the symmetric whitening matrix T: weighted second moments of ``rows @ T`` are the identity.
 
-    Eigenvalues of the moments are floored. A ridge, as a share of the mean weight, is added to the moments first.
+    Small eigenvalues of the moments are raised. A ridge, as a share of the mean weight, is added to the moments first.
     """
     values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows) + weight.mean() * ridge)
     return (vectors / np.sqrt(np.maximum(values, NARROWEST * max(values[-1], 1e-300)))) @ vectors.T

@@ -1,7 +1,7 @@
 """Starting coefficients of a loss from least squares of a transformed response.
 
-A start only needs to be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a few
-scales, is close enough. The questions are those of `beginning`, about rows with the transformed response.
+A start need only be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a few scales,
+is close enough. The questions are those of `beginning`, about rows with the transformed response.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TransformedAsk:
     ----------
     ask : Ask
     transform : Transform
-        Transformation of the response of a block of rows.
+        Transformation of the responses in a block of rows.
     """
 
     ask: Ask
@@ -34,23 +34,23 @@ class TransformedAsk:
         return replace(question, of=OfTransformed(question.of, self.transform))
 
     def __call__(self, question: Question, *, by: Any) -> Release:
-        """Ask a question of a mechanism; return its release."""
+        """Ask a question, answered by a mechanism; return the release."""
         return self.ask(self._about(question), by=by)
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
-        """Ask several questions in one pass."""
+        """Ask several questions in one pass over the rows."""
         return self.ask.together([(self._about(question), by) for question, by in pairs])
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise of a planned question."""
+        """Return the distribution of the noise of a planned question."""
         return self.ask.law(question, by=by)
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Return the branch with the smallest length."""
+        """Return the branch (method) with the smallest expected interval length."""
         return self.ask.choose(name, lengths)
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional question of this label."""
+        """Return whether to ask the optional question with this label."""
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:
@@ -58,7 +58,7 @@ class TransformedAsk:
         self.ask.through(design)
 
     def close(self) -> None:
-        """End the questions."""
+        """Accept no more questions."""
         self.ask.close()
 
 
@@ -69,9 +69,9 @@ class TransformedBox(PublicBox):
     Parameters
     ----------
     half : float
-        Unit of the transformed response, in units of the linear predictor.
+        Half-range of the transformed response, in units of the linear predictor.
     linear : bool
-        Whether the transformed response is on the scale of the linear predictor, so that the offset is subtracted.
+        Whether the transformed response is on the scale of the linear predictor; then the offset is subtracted from it.
     """
 
     half: float = 1.0
