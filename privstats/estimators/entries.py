@@ -119,7 +119,7 @@ class Entries:
 
     @cached_property
     def to_columns(self) -> FloatArray:
-        """Matrix from (1, z) to the design's columns and the response minus offset, shape (1 + entries, c + 1)."""
+        """Matrix that maps (1, z) to the design's columns and the response minus offset, shape (1 + entries, c + 1)."""
         box, own = self.box, len(self.others)
         onto = np.zeros((self.within.q + 1, box.c + 1))
         onto[-own:, self.others] = np.eye(own)
@@ -140,7 +140,7 @@ class Entries:
 
     @cached_property
     def from_columns(self) -> FloatArray:
-        """Matrix from the design's columns to coordinates whose moments have about equal noise, shape (c, c).
+        """Matrix that maps the design's columns to coordinates whose moments have about equal noise, shape (c, c).
 
         The coordinates are the predictors among the entries if `told` is true; otherwise they are the columns.
         """

@@ -40,7 +40,7 @@ class KeptLevels:
     counts : tuple of ndarray
         For each factor, released counts of its levels.
     hidden : ndarray, shape (c, l)
-        Null space of the columns over all rows that have kept levels only, without error.
+        Directions of theta about which rows at kept levels have no information at all: the columns' null space.
     ridge : ndarray, shape (c,)
         Amounts added to the information of two-valued columns with a rare value, in squared standard deviations.
     needed : float

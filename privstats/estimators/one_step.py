@@ -269,7 +269,7 @@ class Hessian:
     to_theta : ndarray, shape (c, m)
         Matrix that maps a change of t to the change of theta.
     back : ndarray, shape (m, m)
-        Matrix from the coordinates of the last score to those of the Hessian.
+        Matrix that maps the coordinates of the last score to those of the Hessian.
     usual : float
         Typical information along a direction.
     """

@@ -195,7 +195,7 @@ def offset_alone(box: PublicBox) -> FloatArray:
 
 
 def on_ball(theta: FloatArray, bound: float) -> FloatArray:
-    """Return the point nearest to theta with l1 norm at most `bound` (Duchi and others 2008).
+    """Return the projection of theta on the ball of l1 norm at most `bound` (Duchi and others 2008).
 
     >>> on_ball(np.array([3.0, -1.0, 0.5]), 3.0).tolist()
     [2.5, -0.5, 0.0]

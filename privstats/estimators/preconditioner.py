@@ -77,7 +77,7 @@ class Start:
     ----------
     frame : StandardFrame
     W : ndarray, shape (c, m)
-        Matrix from standardised predictors to w.
+        Matrix that maps standardised predictors to w.
     theta : ndarray, shape (c,)
         Coefficients of the design's columns.
     sigma : float
@@ -115,12 +115,12 @@ class Start:
 
     @cached_property
     def P(self) -> FloatArray:
-        """Matrix from a row z to its whitened predictors w, shape (width, m)."""
+        """Matrix that maps a row z to its whitened predictors w, shape (width, m)."""
         return self.frame.predictors @ self.W
 
     @cached_property
     def to_theta(self) -> FloatArray:
-        """Matrix from coefficients of whitened predictors to those of the design's columns, shape (c, m)."""
+        """Matrix that maps coefficients of whitened predictors to those of the design's columns, shape (c, m)."""
         return self.frame.columns @ self.W
 
     @cached_property

@@ -612,7 +612,7 @@ class CheckSteps(OneOrder):
         return self.tau * (1 - self.tau) * max(squares, self.rows) * self.sizes.scores / self.rows
 
     def level(self, meat: NoisyMatrix, usual: float) -> float:
-        """Return the mean eigenvalue of a noisy score variance, shrunk toward `usual` by the share of noise in the gap.
+        """Return the mean eigenvalue of a noisy score variance, shrunk toward `usual` by the noise in the difference.
 
         At tau = .5 the square of psi is 1/4 for every row, so that `usual` is exact.
         """

@@ -34,9 +34,9 @@ def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], f
     Parameters
     ----------
     clip_at : callable
-        Function from a curvature bound to the threshold with the shortest interval.
+        Function that maps a curvature bound to the threshold with the shortest interval.
     curvature : callable
-        Function from a ridge, as a share of the rows, to its curvature bound.
+        Function that maps a ridge, as a share of the rows, to its curvature bound.
     """
     clips = []
     for ridge in BOUNDED_RIDGES:

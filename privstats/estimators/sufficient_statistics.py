@@ -152,7 +152,7 @@ class Moments(UnclippedSquares):
 
     @property
     def to_columns(self) -> FloatArray:
-        """Matrix from (1, entries) to the design's columns and the response minus the offset."""
+        """Matrix that maps (1, entries) to the design's columns and the response minus the offset."""
         return self.entries.to_columns
 
     def length(self) -> float:
@@ -349,7 +349,7 @@ class Moments(UnclippedSquares):
         both : NoisyMatrix
             Moments of columns and response.
         back : ndarray, shape (m, c)
-            Matrix from changes of theta to these coordinates.
+            Matrix that maps changes of theta to these coordinates.
         squares : float
             Sum of squared residuals, or the sum's noise if that is larger.
         """
@@ -449,9 +449,9 @@ class LevelCoordinates:
     Parameters
     ----------
     whole : ndarray, shape (c, c)
-    Matrix from columns to all whitened predictors.
+    Matrix that maps columns to all whitened predictors.
     of_row : ndarray, shape (c, 1 + others)
-        Matrix from columns to the predictor of the row's own level, and the predictors that belong to no level.
+        Matrix that maps columns to the predictor of the row's own level, and the predictors that belong to no level.
     """
 
     whole: FloatArray
@@ -468,7 +468,7 @@ def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> Lev
     Parameters
     ----------
     one : ndarray, shape (c, levels)
-        Matrix from columns to e.
+        Matrix that maps columns to e.
     columns : NoisyMatrix
         Second moments of the columns.
     rows : float

@@ -1,1 +1,1 @@
-"""Estimates, their error laws and intervals, from released numbers alone: no code here reads rows or adds noise."""
+"""Estimates, distributions of their errors, and intervals, from released numbers alone; rows are never read here."""

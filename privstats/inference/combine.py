@@ -18,7 +18,7 @@ from privstats.inference.pooled_means import normal_means, pooled_means
 from privstats.inference.pooled_normal import pooled_normal
 from privstats.inference.pooled_quantiles import pooled_quantiles
 
-RARE = 1e-3  # level of the test for differences between sites; low, since noise has heavier tails than the test assumes
+RARE = 1e-3  # level of the test for differences between fits; low, since noise has heavier tails than the test assumes
 POOLED: Mapping[type, Callable[[Any, bool], Any]] = {
     NormalEstimate: pooled_normal,
     GroupMeans: pooled_means,
@@ -27,20 +27,20 @@ POOLED: Mapping[type, Callable[[Any, bool], Any]] = {
 
 
 def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
-    """Return the weighted mean of estimates of the same parameters, with the law of its error.
+    """Return the weighted mean of estimates of the same parameters, with the distribution of its error.
 
     Parameters
     ----------
     estimates : sequence of Estimate
-        With equal names. An estimate without any interval has no weight, unless it is normal: then some of its
-        directions may be identified.
+        Estimates with equal coefficient names. An estimate without any interval gets no weight, unless it is a
+        `NormalEstimate`: then some linear combinations may be identified.
     same : bool
-        Whether the estimates are from the same rows, with a common sampling error, or from disjoint rows.
+        Whether the estimates are from the same rows, with a common sampling error; otherwise from disjoint rows.
 
     Raises
     ------
     OptionError
-        If none of them has an interval, or they have intervals of different kinds.
+        If no estimate has an interval, or the estimates have intervals of different kinds.
     """
     useful: list[Any] = [one for one in estimates if isinstance(one, NormalEstimate) or _has_intervals(one)]
     kinds = [kind for kind in POOLED if useful and all(isinstance(one, kind) for one in useful)]
@@ -71,9 +71,9 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 
 
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
-    """Return the notes of several fits: one note of each kind, which names its fits.
+    """Return the notes of several fits: one note of each kind, with the number of the fit that it is from.
 
-    Notes on coefficients that are not given are left out if another fit gives these coefficients.
+    A note on coefficients that are not given is left out if another fit gives these coefficients.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[N
 
 
 def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[Note, ...]:
-    """Return a note if estimates of disjoint sites differ by more than their errors explain (Cochran's Q).
+    """Return a note if estimates from disjoint rows differ by more than their errors explain (Cochran's Q).
 
-    Each coefficient is tested by itself, after its bias bounds are deducted, at level `RARE` over their number.
+    Each coefficient is tested separately at level `RARE` over the number of coefficients; bias bounds are deducted.
     """
     if same:
         return ()
@@ -115,7 +115,7 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
 
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return diagnostics of the pooled fit: the largest noise_to_signal, and the root mean square of residuals."""
+    """Return diagnostics of the pooled fit: the largest noise_to_signal, and the root mean square residual scale."""
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):
         values = np.array([one[name] for one in each if name in one])

@@ -1,4 +1,4 @@
-"""Error of the last iterate of noisy steps: the covariance of its noise, and the remaining error of the start."""
+"""Error of the last iterate of noisy steps: the covariance of its noise, and what is left of the starting error."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-Step = tuple[FloatArray, float]  # matrix S that multiplied a score, and standard deviation s of the score's noise
+Step = tuple[FloatArray, float]  # matrix S by which a score was multiplied, and standard deviation s of its noise
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of the noise in the last iterate, and the matrix that maps the starting error into it.
+    """Return the covariance of the noise in the last iterate, and the matrix that maps the starting error to its error.
 
-    The steps are ``theta <- theta - S (M (theta - theta_hat) + s Z)``: exact if the score is linear with derivative M.
+    A step is ``theta <- theta - S (M (theta - theta_hat) + s Z)`` with normal Z: exact for a score with derivative M.
 
     Parameters
     ----------
     path : sequence of (ndarray, float)
-        S and s of each step.
+        Matrix S and noise sd s of each step.
     M : ndarray, shape (c, c)
+    Derivative of the score: the Hessian.
 
     Returns
     -------
     covariance : ndarray, shape (c, c)
-        ``C <- R C R' + s^2 S S'`` with ``R = I - S M``, from 0.
+        Result C of the recursion ``C <- R C R' + s^2 S S'`` with ``R = I - S M``, which begins at 0.
     left : ndarray, shape (c, c)
-        The product of all R; the identity, with zero covariance, if the steps diverge.
+        Product of the matrices R; if the steps diverge, the identity, and the covariance is zero.
     """
     c = len(M)
     covariance, left = np.zeros((c, c)), np.eye(c)
@@ -41,22 +42,23 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the error left from the start theta = 0, and the directions in which it is unknown.
+    """Return the error that is left from the start theta = 0, and the directions in which this error is unknown.
 
     Parameters
     ----------
     left : ndarray, shape (c, c)
-        The matrix that maps the starting error into the last iterate.
+        Matrix that maps the starting error to the error of the last iterate.
     theta : ndarray, shape (c,)
+    Last iterate.
     most : float
-        A direction is unknown if more than this share of its starting error is left.
+        Largest share of the starting error that may be left in a direction with a known error.
 
     Returns
     -------
     lag : ndarray, shape (c,)
-        ``left (I - left)^-1 theta`` in the other directions.
+        Error ``left (I - left)^-1 theta`` in the other directions.
     unknown : ndarray, shape (c, l)
-        The unknown directions, of length 1.
+        Directions with unknown error, each of length 1.
     """
     U, part, Vt = np.linalg.svd(left)
     arrived = part < most

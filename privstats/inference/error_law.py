@@ -1,4 +1,4 @@
-"""Laws of the error of linear functions of an estimate: lengths of intervals, and p-values that agree with them."""
+"""Distributions of errors of linear functions of an estimate: interval lengths, and p-values that agree with them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from scipy.special import ndtr, stdtr
 from privstats.inference.simulate import grouped
 from privstats.numerics.law import FloatArray
 
-CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
-STEPS = 100  # largest number of steps of a root search; about a dozen are needed
-SIMULATED = 0.02  # least share of a variance at which non-normal noise is simulated
-WIDEST_ALLOWANCE = 8.0  # largest allowance, in std errors, for which critical values are tabulated
-ALLOWANCE_CELLS = 2048  # number of cells of this table
+CERTAIN = 1e4  # degrees of freedom above which Student's t is replaced by the normal distribution
+STEPS = 100  # largest number of iterations of a root search; about a dozen are needed
+SIMULATED = 0.02  # noise that is not normal is simulated if it is at least this share of a variance
+WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values are tabulated
+ALLOWANCE_CELLS = 2048  # number of intervals between the bias bounds in this table
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorLaw:
-    """Laws of q errors X + b: X is symmetric about zero, and b is an unknown number of size at most `allowance`.
+    """Distributions of q errors X + b: X is symmetric about zero, and b is an unknown bias of at most `allowance`.
 
-    X is `rest` times Student's t with `freedom` degrees of freedom, plus independent discrete (simulated) noise.
+    X is `rest` times Student's t with `freedom` degrees of freedom, plus independent noise that is simulated, with a
+    discrete distribution.
 
     Parameters
     ----------
     sd : ndarray, shape (q,)
-        Standard error.
+        Standard errors.
     allowance : ndarray, shape (q,)
-        Bound on the bias of the estimate.
+        Bounds on the bias.
     rest, freedom : ndarray, shape (q,)
         Scale and degrees of freedom of the Student part.
     sizes : ndarray, shape (w, q)
-        Possible absolute values of the simulated part, with both signs equally likely; zero if nothing is simulated.
+        Possible absolute values of the simulated noise, with both signs equally likely; zero if nothing is simulated.
     weights : ndarray, shape (w,)
         Probabilities of these values.
     finest : ndarray, shape (q,)
@@ -53,13 +54,13 @@ class ErrorLaw:
 
     @classmethod
     def student(cls, sd: FloatArray, allowance: FloatArray, freedom: FloatArray) -> ErrorLaw:
-        """Return the law of errors without a simulated part."""
+        """Return the distributions of errors without simulated noise."""
         return cls(sd, allowance, sd, freedom, np.zeros((1, len(sd))), np.ones(1), np.zeros(len(sd)))
 
     def exceeds(self, distance: FloatArray) -> FloatArray:
-        """Return the largest probability, over b, that an error is at least as large as `distance`, shape (q,).
+        """Return the probability, largest over the biases b, that an error is at least `distance` in size, shape (q,).
 
-        X is symmetric and unimodal, so the worst b is an end of its range (Anderson 1955).
+        X is symmetric and unimodal, so the probability is largest if b is an end of its range (Anderson 1955).
         """
         return self._upper_tail(distance - self.allowance) + self._upper_tail(distance + self.allowance)
 
@@ -72,7 +73,7 @@ class ErrorLaw:
         return np.asarray(self.weights @ tails / len(signs), dtype=float)
 
     def lengths(self, alpha: float) -> FloatArray:
-        """Return the half-lengths of intervals at level 1 - alpha, shape (q,): where `exceeds` is alpha."""
+        """Return the half-lengths of intervals at level 1 - alpha, shape (q,): where `exceeds` equals alpha."""
         if alpha not in self._found:
             self._found[alpha] = self._lengths(alpha)
         return self._found[alpha]
@@ -89,16 +90,16 @@ class ErrorLaw:
         return np.where(self.sd > 0, half, np.where(self.sd == 0, self.allowance, np.nan))
 
     def pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return two-sided p-values at `distance` from a hypothesis, shape (q,): the tests that `lengths` inverts."""
+        """Return two-sided p-values of estimates at a distance from a hypothesis, shape (q,), that match `lengths`."""
         p = np.clip(self.exceeds(np.abs(distance)), self.finest, 1.0)
         exact = np.where(np.abs(distance) > self.allowance, self.finest, 1.0)
         return np.where(self.sd > 0, p, np.where(self.sd == 0, exact, np.nan))
 
 
 def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the zero of a decreasing function between two points, coordinate by coordinate (Chandrupatla 1997).
+    """Return the zeros of decreasing functions, each between two given points (Chandrupatla 1997).
 
-    The method is inverse quadratic interpolation where it is safe, and bisection elsewhere.
+    A step is an inverse quadratic interpolation if this is safe, and otherwise a bisection.
     """
     x1, x2, f1, f2 = high, low, f(high), f(low)
     t = np.full_like(low, 0.5)
@@ -124,7 +125,7 @@ def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: Float
 
 
 def _tail(z: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Return the upper tail probability of Student's law, any shape; that of the normal law if `freedom` is large."""
+    """Return upper tail probabilities of Student's t, any shape; those of a normal variable if `freedom` is large."""
     if (freedom >= CERTAIN).all():
         return np.asarray(ndtr(-z), dtype=float)
     return np.where(freedom >= CERTAIN, ndtr(-z), stdtr(np.minimum(freedom, CERTAIN), -z))
@@ -137,16 +138,16 @@ def mixed_law(
     freedom: Callable[[FloatArray], FloatArray],
     draws: Callable[[], FloatArray],
 ) -> ErrorLaw:
-    """Return the law of errors of variance `total`, of which the part `apart` is due to noise that is not normal.
+    """Return the distributions of errors of variance `total`, whose part `apart` is due to noise that is not normal.
 
     Parameters
     ----------
     total, apart, allowance : ndarray, shape (q,)
     freedom : callable
-        Returns the degrees of freedom for the variance of the normal part.
+        Function from the variance of the normal part to its degrees of freedom.
     draws : callable
-        Returns draws of the noise that is not normal, shape (draws, q). It is called only if this noise is so large
-        a part of some variance that its law makes a difference.
+        Function without arguments that returns draws of the noise that is not normal, shape (draws, q). It is called
+        only if this noise is a large enough part of some variance.
     """
     simulated = apart > SIMULATED * total
     if not simulated.any():
@@ -159,10 +160,10 @@ def mixed_law(
 
 
 def critical(t: ArrayLike, alpha: float = 0.05) -> FloatArray:
-    """Return cv(t), the 1 - alpha quantile of ``|N(t, 1)|``, any shape (Armstrong and Kolesar 2018).
+    """Return the critical value cv(t), the 1 - alpha quantile of ``|N(t, 1)|`` (Armstrong and Kolesar 2018).
 
-    The half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. Values are tabulated, because
-    the choice of a clipping threshold needs many of them.
+    An interval of half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. Critical values are
+    tabulated, because the choice of a clipping threshold needs many.
 
     >>> [round(float(critical(t)), 3) for t in (0.0, 0.5, 1.0, 4.0)]
     [1.96, 2.181, 2.646, 5.645]

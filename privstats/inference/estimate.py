@@ -1,4 +1,4 @@
-"""The sandwich covariance with privacy noise, hessian^-1 (meat + noise) hessian^-1, and inference from it."""
+"""Inference by the sandwich covariance with privacy noise, ``hessian^-1 (meat + noise) hessian^-1``."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ __all__ = [
     "quantile_scores",
 ]
 
-NEW = 0.98  # share of a coefficient's range before any release: a larger allowance is uninformative
-UNIDENTIFIED_SHARE = 0.25  # allowance for unidentified directions over the 95 % half-length: always accepted up to this
-MOST_UNIDENTIFIED = 50.0  # largest allowance for them, in std errors: above it a std error is uninformative
-WIDEST_ETA = 10.0  # std devs of the linear predictor: an interval whose half-length moves it further is not given
-FULL_RANK = 1e-6  # smallest relative diagonal entry of a triangular factor for which a system is solved directly
-EXACT = 1e-8  # relative component of a contrast in the null space below which it is rounding error
-CELLS = 1000  # number of cells of equal probability of a chi-square law, to compute a noncentral F law
-VISIBLE = 0.2  # std errors from which on the allowance for unidentified directions is noted
-MOVED = 1.0  # std errors from which on an allowance for clipping is noted; smaller ones are in `tidy` only
+NEW = 0.98  # share of a coefficient's public range above which a bias bound makes the interval uninformative
+UNIDENTIFIED_SHARE = 0.25  # bias bound by unidentified directions over the 95 % half-length: accepted up to here
+MOST_UNIDENTIFIED = 50.0  # largest bias bound by them, in std errors: above, std errors are uninformative
+WIDEST_ETA = 10.0  # sds of the linear predictor: an interval with a half-length that moves it further is not given
+FULL_RANK = 1e-6  # smallest ratio of diagonal entries of a triangular matrix at which a system is solved directly
+EXACT = 1e-8  # relative size of a contrast's component in the null space below which it counts as rounding error
+CELLS = 1000  # number of equally probable chi-square values in the computation of a noncentral F distribution
+VISIBLE = 0.2  # std errors: a note reports any bias bound by unidentified directions above this
+MOVED = 1.0  # std errors: a note reports any bias bound by clipping above this; smaller ones are in `tidy` only
 
 
-UNSAVED = ("_draws", "_given", "_own_law")  # cached values, computed again after loading
+UNSAVED = ("_draws", "_given", "_own_law")  # cached values, which are not saved but computed again after loading
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """theta = origin + matrix @ t.
+    """Coordinates t of a parameter theta: ``theta = origin + matrix @ t``.
 
     Parameters
     ----------
     origin : ndarray, shape (c,)
     matrix : ndarray, shape (c, m)
     hidden : ndarray, shape (c, l)
-        Directions of theta on which the kept rows have no information: exact, from the contrasts; often none.
+        Directions of theta about which the rows used have no information, by the coding of factors; often none.
     """
 
     origin: FloatArray
@@ -74,7 +74,7 @@ class Coordinates:
 
     @classmethod
     def plain(cls, c: int) -> Coordinates:
-        """Return the coordinates t = theta."""
+        """Return coordinates that are equal to theta."""
         return cls(np.zeros(c), np.eye(c), np.zeros((c, 0)))
 
     @cached_property
@@ -89,14 +89,14 @@ class Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """A bias bound: ``R theta`` is biased by at most ``|R @ loading|_2 * size``.
+    """A bias bound: the bias of ``R theta`` is at most ``|R @ loading|_2 * size``.
 
     Parameters
     ----------
     loading : ndarray, shape (m, k)
-        Loading of a score, or of an estimate.
+        Matrix by which a vector of unknown biases is multiplied, in a score or an estimate.
     size : float
-        Bound on the length of the vector that the loading multiplies.
+        Bound on the length of this vector.
     """
 
     loading: FloatArray
@@ -105,22 +105,22 @@ class Allowance:
     def __rmatmul__(self, F: FloatArray) -> Allowance:
         return replace(self, loading=np.asarray(F) @ self.loading)
 
-    __array_ufunc__ = None  # so that ``array @ allowance`` is left to `__rmatmul__`
+    __array_ufunc__ = None  # makes numpy leave ``array @ allowance`` to `__rmatmul__`
 
     def of(self, R: FloatArray) -> FloatArray:
-        """Return the bias bound of each row of ``R theta``, shape (q,)."""
+        """Return the bias bounds of the linear functions ``R theta``, shape (q,)."""
         return self.size * np.linalg.norm(R @ self.loading, axis=1)
 
 
 class Estimate(ABC):
-    """Estimates and the law of their errors, the content of printed results.
+    """Estimates and the distribution of their errors, from which results are printed.
 
     Attributes
     ----------
     names : tuple of str
         Names of the coefficients.
     diagnostics : mapping of str to float
-        Numbers computed from releases.
+        Further numbers about the fit, computed from releases.
     tested : bool
         Whether tables test the hypothesis that an estimate is zero.
     """
@@ -131,34 +131,34 @@ class Estimate(ABC):
 
     @property
     def rows(self) -> FloatArray | None:
-        """Released number of rows of each estimate, shape (k,); None if there is no such number."""
+        """Numbers of rows behind the estimates, released or public, shape (k,); None if there are none."""
         return None
 
     @property
     @abstractmethod
     def notes(self) -> tuple[Note, ...]:
-        """Notes for the summary."""
+        """Notes on the estimates that a summary prints."""
 
     @abstractmethod
     def contrast(
         self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return estimates, std errors, lower and upper ends, and p-values of ``R theta = q``, each of shape (q,).
+        """Return estimates, std errors, interval ends (lower, upper), and p-values of ``R theta = q``, shape (q,) each.
 
-        NaN in all of them where ``R theta`` is not identified.
+        All five are NaN for a row of R whose ``R theta`` is not identified.
         """
 
     @abstractmethod
     def covariance(self) -> FloatArray:
-        """Return the covariance, privacy noise included, shape (k, k); NaN for unknown entries."""
+        """Return the covariance of the estimates, privacy noise included, shape (k, k); NaN for unknown entries."""
 
     @abstractmethod
     def noise_share(self) -> FloatArray:
-        """Return the share of each squared std error that is due to privacy noise, shape (k,)."""
+        """Return the shares of the squared std errors that are due to privacy noise, shape (k,)."""
 
     @abstractmethod
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test ``R theta = q`` jointly: return the statistic, the number of different hypotheses, and the p-value."""
+        """Test ``R theta = q`` jointly: return the statistic, the number of independent hypotheses, and the p-value."""
 
     @abstractmethod
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Estimate:
@@ -173,11 +173,11 @@ class Estimate(ABC):
         return self.coefficients()[0]
 
     def bse(self) -> FloatArray:
-        """Return std errors, sampling error and privacy noise together, shape (k,)."""
+        """Return the std errors of the estimates, privacy noise included, shape (k,)."""
         return self.coefficients()[1]
 
     def tvalues(self) -> FloatArray:
-        """Return estimates divided by their std errors, shape (k,)."""
+        """Return the estimates divided by their std errors, shape (k,)."""
         estimate, sd, *_ = self.coefficients()
         return estimate / sd
 
@@ -186,13 +186,13 @@ class Estimate(ABC):
         return self.contrast(np.eye(len(self.names)))[4]
 
     def bias_bound(self) -> FloatArray:
-        """Return the bias bound of each estimate, included in p-values and intervals, shape (k,)."""
+        """Return the bias bounds of the estimates, for which p-values and intervals allow, shape (k,)."""
         return np.where(np.isnan(self.coefficients()[2]), np.nan, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatingEquation:
-    """score - hessian t + noise = 0, in coordinates t of theta.
+    """The noisy estimating equation ``score - hessian t + noise = 0``, in coordinates t of theta.
 
     Parameters
     ----------
@@ -205,28 +205,27 @@ class EstimatingEquation:
         Independent privacy noises in the score.
     coordinates : Coordinates
     signal : float
-        For an unidentified direction v, ``(v't)^2 information <= signal^2``. The information is the one that noise may
-        hide, and at most `usual`.
+        Bound for an unidentified direction v: ``(v't)^2 information <= signal^2``. This information is the largest that
+        noise may hide, and at most `usual`.
     usual : float
-        Information that a direction usually has; noise may exceed it many times.
+        Typical information along a direction; noise may be many times larger.
     known : ndarray, shape (m,), optional
-        Value of t along unidentified directions, from public facts and `signal`: the start may be far off because of
-        noise. By default t = 0.
+        Value of t along unidentified directions, where noise may have moved the start far away. By default t = 0.
     remaining : float
-        Length of the step t that the Hessian's noise multiplies; 0 if `noises` includes that noise.
+        Length of the step t by which the Hessian's noise is multiplied; 0 if `noises` includes this product.
     clipped : tuple of Allowance
-        Bounds on the bias of the score by clipping.
+        Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
         Bounds on other biases of theta, with loadings of shape (c, k).
     freedom : float
-        Residual degrees of freedom of the meat.
+        Residual degrees of freedom of the score's variance.
     meat_noise : NoisyMatrix, optional
-        Noise of a released meat; its value is not used. It lengthens intervals as fewer degrees of freedom do.
+        Noise of a released score variance (the value is not used). It lengthens intervals by fewer degrees of freedom.
     per_eta : ndarray, shape (c,), optional
-        Change of each coefficient that moves the linear predictor by one std dev, if there is a link.
+        Change of each coefficient that changes the linear predictor by one std dev, for models with a link.
     within : ndarray, shape (c, p), optional
-        By public bounds, theta is ``within @ phi`` with each ``|phi| <= 1``; these bounds then limit unidentified
-        directions in place of `signal`.
+        Public bounds: theta is ``within @ phi`` with each ``|phi| <= 1``. These then limit theta along unidentified
+        directions, in place of `signal`.
     """
 
     score: FloatArray
@@ -256,7 +255,7 @@ class EstimatingEquation:
             Names of the coefficients theta.
         notes : sequence of Note
         diagnostics : mapping of str to float, optional
-            Numbers for the report, to which the Hessian's `noise_to_signal` is added.
+            Diagnostics of the fit, to which the Hessian's `noise_to_signal` is added.
         """
         G = self.coordinates.matrix
         F = thin(G) @ self.hessian.power(-1.0)
@@ -295,12 +294,12 @@ class EstimatingEquation:
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
 
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
-        """Return the bias bounds of theta by unidentified directions, shape (c, l), and the error of these bounds.
+        """Return the bias bounds of theta by unidentified directions, shape (c, l), and bounds on the bounds' errors.
 
-        The Hessian is H = A + N, v an unidentified direction, t the truth. Besides the noise at the estimate, theta
-        lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have made v small where the sum is
-        not, so both terms have a bound, the second one its standard deviation at the largest v't. Only `within` bounds
-        v't: the information on v may be far less than noise could hide, and v't accordingly larger.
+        Let the Hessian be H = A + N, v an unidentified direction, and t the truth. Beside the noise at the estimate,
+        theta lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have made an entry of v small
+        and not that of the sum, so both terms are bounded, the second by its sd at the largest v't. The bound on v't is
+        `within` alone: the information along v may be far less than noise could hide, and v't accordingly larger.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -313,9 +312,9 @@ class EstimatingEquation:
         return np.asarray(G @ (lost @ most)), (Allowance(F @ root, 1.0),)
 
     def _ranges(self) -> FloatArray:
-        """Return loadings, shape (c, p), whose absolute row sums bound the coefficients before any release.
+        """Return a matrix, shape (c, p), whose absolute row sums bound the coefficients before any release.
 
-        They are `within`, if given. Otherwise a single coefficient explains at most `signal` squared.
+        It is `within`, if given. Otherwise the bound is that one coefficient explains at most the square of `signal`.
         """
         if self.within is not None:
             return self.within
@@ -327,14 +326,14 @@ class EstimatingEquation:
 
 @dataclass(frozen=True, eq=False)
 class NormalEstimate(Estimate):
-    """Asymptotically normal estimates with noise law, bias bounds and unidentified directions.
+    """Asymptotically normal estimates with the distribution of noise, bias bounds and unidentified directions.
 
-    For a contrast R, s is the standard error of ``R theta`` and a its bias bound, from clipping and from unidentified
-    directions. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` for X with the law of the error; p-values are
-    its tails. ``R theta`` is NaN in four cases. R has a component in `hidden` beyond rounding; s is zero or not finite;
-    the interval moves the linear predictor by `WIDEST_ETA` std devs; or the unidentified part of a exceeds both a
-    quarter of the 95 % half-length and either fifty s or nearly the range that the response leaves to the coefficients
-    of R. In the last case the std error would not describe the error, or the interval add little to the domain.
+    For a contrast R, let s be the standard error of ``R theta`` and a its bias bound, from clipping and unidentified
+    directions. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` for an error X; p-values are tails of this
+    distribution. ``R theta`` is NaN in four cases: R has a component in `hidden` beyond rounding; s is zero or not
+    finite; the interval moves the linear predictor by `WIDEST_ETA` std devs; or the unidentified part of a exceeds both
+    a quarter of the 95 % half-length and either fifty s or nearly the range that the response leaves to ``R theta``. In
+    the last case the std error would not describe the error, or the interval would add little to public bounds.
 
     Parameters
     ----------
@@ -343,32 +342,32 @@ class NormalEstimate(Estimate):
     sampling, noise : ndarray, shape (k, k)
         Covariance of the sampling error, and of the error that is due to privacy.
     hidden : ndarray, shape (k, l)
-        Directions on which the rows have no information at all.
+        Directions of theta about which the rows have no information at all.
     hidden_size : ndarray, shape (k,)
         Largest size of the entries of `hidden` before cancellation; rounding errors are relative to it.
     unidentified : ndarray, shape (k, l)
-        Directions with less information than noise, each times the bound on its coordinate.
+        Directions of theta with less information than noise, each times a bound on theta along it.
     ranges : ndarray, shape (k, p)
-        Before any release ``R theta`` is at most the sum of the sizes of ``R @ ranges``.
+        Public bounds: the absolute value of ``R theta`` is at most the absolute row sum of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
-        Change of each coefficient that moves the linear predictor by one std dev, if there is a link.
+        Change of each coefficient that changes the linear predictor by one std dev, for models with a link.
     allowances : tuple of Allowance
-        Bounds on the bias by clipping, or by the start of steps.
+        Bounds on the bias by clipping, or by the starting value of an iteration.
     simulated : tuple of Loading
         Parts of the noise that are not normal.
     freedom : float
         Residual degrees of freedom.
     meat_noise : tuple of NoisyMatrix
-        Independent noises of `sampling`; their values are not used.
+        Independent noises of `sampling`, if it was released; the matrices' values are not used.
     remarks : tuple of Note
-        Notes of the estimator; `notes` adds notes that follow from the numbers.
+        Notes of the estimator; the property `notes` adds notes that follow from the numbers.
     diagnostics : mapping of str to float
     margins : MarginalEffects, optional
         Average marginal effects, if they were released.
     from_start : bool
-        Whether `allowances` are for the start of steps.
+        Whether `allowances` are for the starting value of an iteration.
     leaning : tuple of Allowance
-        Bounds on the error that noise makes in `unidentified`.
+        Bounds on the errors that noise causes in `unidentified`.
     """
 
     names: tuple[str, ...]
@@ -401,7 +400,7 @@ class NormalEstimate(Estimate):
         notes: Sequence[Note] = (),
         diagnostics: Mapping[str, float] | None = None,
     ) -> Self:
-        """Return an estimate with all directions identified; `noises` are added to the coefficients."""
+        """Return an estimate with all directions identified; `noises` are the noises in the coefficients."""
         k = len(theta)
         return cls(
             names=tuple(names),
@@ -443,7 +442,7 @@ class NormalEstimate(Estimate):
         )
 
     def with_noise(self, noise: Loading) -> Self:
-        """Return the estimate with one more independent noise in its coefficients."""
+        """Return the estimate with a further independent noise in its coefficients."""
         simulated = self.simulated if noise.normal else (*self.simulated, noise)
         return replace(self, noise=self.noise + noise.covariance(), simulated=simulated)
 
@@ -481,14 +480,14 @@ class NormalEstimate(Estimate):
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
         """Test ``R theta = q`` jointly; see `Estimate.wald`.
 
-        A bias of ``R theta`` makes the statistic's law noncentral. The noncentrality is the square of the largest
-        length, in the metric of the covariance V, that all biases together can have.
+        With biased ``R theta`` the statistic is noncentral chi-square or F. The noncentrality is the largest squared
+        length, in the metric of the covariance V, that the sum of all biases can have.
         """
         R = np.atleast_2d(np.asarray(R, dtype=float))
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # scaled, so that rank does not depend on units of measurement
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # the rank does not depend on units of measurement
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -502,7 +501,7 @@ class NormalEstimate(Estimate):
         return statistic, rank, self._joint_p(to_white @ R, statistic, moved, rank)
 
     def _joint_p(self, R: FloatArray, statistic: float, moved: float, rank: int) -> float:
-        """Return P(|X + b|^2 >= statistic) at the worst ``|b| <= moved``, for errors X = R (theta-hat - theta)."""
+        """Return the largest P(|X + b|^2 >= statistic) over biases ``|b| <= moved``, for X = R (theta-hat - theta)."""
         law = self.error_law(R)
         freedom = float(law.freedom.min(initial=np.inf))
         if not law.finest.any():
@@ -512,14 +511,14 @@ class NormalEstimate(Estimate):
         return float((1 + exceed.sum()) / (1 + len(errors)))
 
     def joint_errors(self, R: FloatArray) -> FloatArray:
-        """Return draws of the errors of ``R theta``, all rows together, shape (draws, q): the same at each call."""
+        """Return joint draws of the errors of ``R theta``, shape (draws, q); they are the same at each call."""
         law = self.error_law(R)
         return self._together(
             R, R @ (self.sampling + self.noise) @ R.T, float(law.freedom.min()), bool(law.finest.any())
         )
 
     def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
-        """Return joint draws of errors of covariance `total`: noise as it is if `apart`, the rest normal or Student."""
+        """Return joint draws of errors of covariance `total`, normal or Student; if `apart`, noise as it is."""
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
         rest = total - sum((R @ one.covariance() @ R.T for one in noises), np.zeros_like(total))
@@ -531,10 +530,10 @@ class NormalEstimate(Estimate):
         return np.asarray(draws + normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
-        """Return a mask of the identified rows of ``R theta``, shape (q,); all others are reported as NaN.
+        """Return a mask of the rows of R with identified ``R theta``, shape (q,); all others are reported as NaN.
 
-        An identified row has a positive std error and an interval of positive width. Its allowance for unidentified
-        directions is a small part of the interval, or smaller than the range and `MOST_UNIDENTIFIED` std errors.
+        If identified, ``R theta`` has a positive std error and interval length. The bias bound by unidentified
+        directions is a small part of the interval, or below the public range and `MOST_UNIDENTIFIED` std errors.
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -543,24 +542,24 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return whether the allowance for unidentified directions is small against the half-length, or the range."""
+        """Return whether the bias bound by unidentified directions is small beside the half-length, or the range."""
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
         return np.asarray((bias <= UNIDENTIFIED_SHARE * half) | says_less)
 
     def unidentified_bias(self, R: FloatArray) -> FloatArray:
-        """Return the bias bound of ``R theta`` by unidentified directions, shape (q,)."""
+        """Return the bias bounds of ``R theta`` that are due to unidentified directions, shape (q,)."""
         moved: FloatArray = np.abs(thin(R) @ self.unidentified).sum(axis=1)
         return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
-        """Return the std devs by which half-lengths of ``R theta`` move the linear predictor; 0 without a link."""
+        """Return by how many sds the half-lengths of ``R theta`` change the linear predictor; 0 without a link."""
         if self.per_eta is None:
             return np.zeros(len(R))
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return the laws of the errors of ``R theta``, R of shape (q, k); the laws for theta itself are cached."""
+        """Return the distributions of the errors of ``R theta``, R of shape (q, k); those for theta are cached."""
         one_each = R.shape == self.sampling.shape and np.array_equal(R, np.eye(len(R)))
         return self._own_law if one_each else self._law_of(R)
 
@@ -584,7 +583,7 @@ class NormalEstimate(Estimate):
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
         """Return the Satterthwaite degrees of freedom of a variance `normal` with an estimated part `sampling`.
 
-        The estimated part has variance ``2 sampling^2 / freedom``, plus the variance of the meat's noise.
+        The estimated part has the variance ``2 sampling^2 / freedom``, plus the variance of the noise of its release.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))
@@ -593,7 +592,7 @@ class NormalEstimate(Estimate):
         return np.maximum(freedom, 1.0)
 
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
-        """Return draws of the non-normal errors of ``R theta``, shape (draws, q): from the joint law or marginals."""
+        """Return draws of the noise of ``R theta`` that is not normal, shape (draws, q); jointly unless `apart`."""
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
         if all(one.coordinates == other.coordinates for one, other in zip(narrow, large, strict=True)):
@@ -602,7 +601,7 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the non-normal noise, shape (draws, k)."""
+        """Joint draws of the noise in theta that is not normal, shape (draws, k)."""
         return noise_draws(self.simulated)
 
     @cached_property
@@ -614,7 +613,7 @@ class NormalEstimate(Estimate):
         return {name: value for name, value in self.__dict__.items() if name not in UNSAVED}
 
     def _not_given(self) -> tuple[Note, ...]:
-        """Return a note on coefficients that are unidentified because of noise, unless another note names them."""
+        """Return a note on coefficients that noise makes unidentified, unless another note names these coefficients."""
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
         missing, known = ~self._given & ~exact, {name for one in self.remarks for name in one.about}
         R = np.eye(len(missing))
@@ -632,11 +631,11 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _sd(self) -> FloatArray:
-        """Standard deviation of each coefficient; variances made negative by rounding count as zero."""
+        """Standard deviations of the coefficients; a variance that rounding made negative counts as zero."""
         return np.sqrt(np.maximum(np.diag(self.sampling) + np.diag(self.noise), 0.0))
 
     def _weakly_identified(self) -> tuple[Note, ...]:
-        """Return a note on given coefficients whose allowance for unidentified directions exceeds `VISIBLE`."""
+        """Return a note on the coefficients with a bias bound by unidentified directions above `VISIBLE` std errors."""
         bias, sd = self.unidentified_bias(np.eye(len(self.names))), self._sd
         visible = self._given & (bias > VISIBLE * sd)
         if not visible.any():
@@ -647,22 +646,22 @@ class NormalEstimate(Estimate):
 
     def _unreliable(self) -> tuple[Note, ...]:
         """Return a note if noise is large relative to the information."""
-        if self.from_start:  # after steps, noise of the Hessian does not multiply noise of the score
+        if self.from_start:  # in an iteration, the Hessian's noise does not multiply the score's noise
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
     def _moved(self) -> tuple[Note, ...]:
-        """Return a note on coefficients whose allowance for clipping, or the start, exceeds `MOVED`."""
+        """Return a note on the coefficients with a bias bound by clipping, or the start, above `MOVED` std errors."""
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
-        moves: dict[str, float] = {}  # the largest allowance, if coefficients of several taus share a name
+        moves: dict[str, float] = {}  # largest bias bound by name: coefficients of several taus share a name
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):
             moves[name] = max(moves.get(name, 0.0), float(size))
         return self._moved_by(moves)
 
     def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
-        """Return the note on these allowances, with their source: clipping, or the start of steps."""
+        """Return the note on bias bounds, with their cause: clipping, or the starting value of an iteration."""
         share = self.diagnostics.get("clipped_share", np.nan)
         return start_note(moves) if self.from_start else clipped_note(moves, share)
 
@@ -679,7 +678,7 @@ class Stacked:
     equations : tuple of EstimatingEquation
         Equations for coefficients of the same predictors.
     cross : ndarray, shape (r, r)
-        Covariances of a row's scores between equations, without the factor xx': `quantile_scores`.
+        Covariances of a row's scores in different equations, without the factor xx' (`quantile_scores`).
     """
 
     equations: tuple[EstimatingEquation, ...]
@@ -688,7 +687,7 @@ class Stacked:
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
     ) -> NormalEstimate:
-        """Return one estimate: all coefficients of the first equation, then those of the next."""
+        """Return the joint estimate: all coefficients of the first equation, then those of the next."""
         k = len(self.equations[0].coordinates.origin)
         parts = [e.solve(names[i * k : (i + 1) * k]) for i, e in enumerate(self.equations)]
         r, lift = len(parts), np.eye(len(parts) * k).reshape(len(parts), k, -1).transpose(0, 2, 1)
@@ -719,7 +718,7 @@ class Stacked:
 
 
 def _root(equation: EstimatingEquation) -> FloatArray:
-    """Return L with L L' the sampling variance of theta, shape (k, k); equal predictors give proportional L.
+    """Return a root L, ``L L'`` the sampling variance of theta, shape (k, k); equal predictors give proportional L.
 
     With scores G'z in coordinates of G, L is ``G hessian^-1 G' (var z)^1/2`` for any G.
     """
@@ -731,22 +730,22 @@ def _root(equation: EstimatingEquation) -> FloatArray:
 
 
 def quantile_scores(orders: Sequence[float]) -> FloatArray:
-    """Return ``min(s, t) - s t`` for all pairs of taus, shape (r, r)."""
+    """Return the score covariances of quantile regressions, ``min(s, t) - s t`` for each pair of taus, shape (r, r)."""
     tau = np.asarray(orders, dtype=float)
     return np.minimum.outer(tau, tau) - np.outer(tau, tau)
 
 
 def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) -> float:
-    """Return P(|X + b|^2 >= statistic) for X with `rank` multivariate t coordinates (normal if `freedom` is large).
+    """Return P(|X + b|^2 >= statistic) for a multivariate t vector X of length `rank` (normal if `freedom` is large).
 
     Parameters
     ----------
     statistic : float
     rank : int
     moved : float
-        Length of b.
+        Length of the bias b.
     freedom : float
-        Degrees of freedom of the t law: with b = 0 the statistic is rank times an F variable.
+        Degrees of freedom of X: with b = 0 the statistic is rank times an F variable.
     """
     if moved == 0:
         return float(chdtrc(rank, statistic) if freedom >= CERTAIN else fdtrc(rank, freedom, statistic / rank))
@@ -761,5 +760,5 @@ def _symmetric(matrix: FloatArray) -> FloatArray:
 
 
 def _quadratic(R: FloatArray, V: FloatArray) -> FloatArray:
-    """Return ``r V r'`` for each row of R, shape (q,), not negative."""
+    """Return the variances ``r V r'`` for the rows r of R, shape (q,); negative values by rounding become 0."""
     return np.maximum(((thin(R) @ V) * R).sum(axis=1), 0.0)

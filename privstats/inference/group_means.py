@@ -1,4 +1,4 @@
-"""Means of columns by group, from released sums of values and squares; each group has its own degrees of freedom."""
+"""Means of columns by group, from released sums of values and squares, with degrees of freedom for each group."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ from privstats.inference.simulate import noise_draws
 from privstats.inference.tables import through
 from privstats.numerics.law import FloatArray, Law
 
-LEAST = 3.0  # a group may be empty if its count is below this many std errors, or this many rows
+LEAST = 3.0  # a group counts as possibly empty if its count is below this many std errors, or this many rows
 
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans(Estimate):
-    """Means whose sampling errors are independent between groups, with unknown dependence between columns.
+    """Means with sampling errors that are independent between groups, and dependent between columns in an unknown way.
 
-    Products of columns within a group are not released. So a contrast of several columns has the largest variance that
-    any dependence allows: standard deviations add up.
+    Products of columns are not released. So a contrast of several columns is given the largest variance that any
+    dependence allows: standard deviations add up.
 
     Parameters
     ----------
     names : tuple of str
-        Columns first, then groups.
+        Names of the means, ordered by column, then by group.
     theta : ndarray, shape (k,)
-        NaN for groups that may be empty.
+        Means; NaN for groups that may be empty.
     sampling : ndarray, shape (k,)
         Sampling variances.
     uncertain : ndarray, shape (k,)
-        Variances of `sampling`: by each group's own degrees of freedom, and by noise.
+        Variances of `sampling`, due to each group's degrees of freedom and to noise.
     noises : tuple of Loading
-        Privacy noise in theta.
+        Privacy noises in theta.
     group : ndarray of int, shape (k,)
+    Group of each mean.
     counts : ndarray, shape (k,)
-        Rows of each group, released or public.
+        Number of rows of each mean's group, released or public.
     remarks : tuple of Note
     diagnostics : mapping of str to float
     """
@@ -72,37 +73,37 @@ class GroupMeans(Estimate):
         known: bool = False,
         budget: str = "this budget",
     ) -> GroupMeans:
-        """Return means of k columns in g groups from released sums of scaled values u, ``|u| <= 1``.
+        """Return the means of k columns in g groups, from released sums of scaled values u, ``|u| <= 1``.
 
         Parameters
         ----------
         names : sequence of str
-            Columns first, then groups: ``g k`` names.
+            The ``g k`` names of the means, ordered by column, then by group.
         sums : ndarray, shape (g, 1 + 2 k)
-            For each group the number of rows, sums of u, and sums of u^2.
+            For each group, the number of rows, the sums of u, and the sums of u^2.
         centre, half : ndarray, shape (k,)
-            A value is ``centre + half u``.
+            Centres and half-ranges of the columns: a value is ``centre + half u``.
         noises : sequence of (Law, ndarray of int)
-            Independent laws; the array, shape (g, 1 + 2 k), has the index of each number's coordinate in a draw, -1 if
-            there is none.
+            Independent noise distributions, each with an array of shape (g, 1 + 2 k): for each entry of `sums`, the
+            index of its noise in a draw, or -1 for an entry without noise.
         remarks : sequence of Note
         known : bool
             Whether the counts are public.
         budget : str
-            The budget spent, such as "eps = 1", for the note on groups that may be empty.
+            Budget of the release, such as "eps = 1", for the note on groups that may be empty.
 
         Notes
         -----
-        The mean is S / N. Its error is the sampling error plus ``(noise of S - mean x noise of N) / N``. The released
-        variance is ``Q / N - mean^2`` plus the noise variance of the mean, by which that expression is too small on
-        average; `positive_mean` allows for noise that made it too small. It cannot exceed ``1 - mean^2``. A variance
-        with known mean m and relative variance r is treated as inverse gamma: errors then are Student's, of variance m,
-        with ``4 + 2 / r`` degrees of freedom and the squared scale ``m (1 + r) / (1 + 2 r)``.
+        With S the sum of u, Q that of u^2 and N the number of rows, the mean is S / N. Its error is the sampling error
+        plus ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N - mean^2`` plus the
+        noise variance of the mean, which corrects a bias; `positive_mean` allows for noise that made it too small. At
+        most it is ``1 - mean^2``. A variance with mean m and relative variance r is treated as inverse gamma: so errors
+        have Student's t with variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
         mean = np.clip(first / count, -1.0, 1.0)
-        index = np.arange(k)[:, None] * g + np.arange(g)  # place among the names of column j and group i
+        index = np.arange(k)[:, None] * g + np.arange(g)  # position of the mean of column j in group i
         of_mean, of_square, of_count = [], np.zeros((g, k)), np.zeros(g)
         for law, places in noises:
             onto, squares, counted = (np.zeros((g * k, len(law.variance()))) for _ in range(3))
@@ -162,7 +163,7 @@ class GroupMeans(Estimate):
         return self.counts
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> GroupMeans:
-        """Return means in other units; `matrix` is diagonal."""
+        """Return the means in other units; `matrix` must be diagonal."""
         scale = np.diag(matrix)
         assert np.array_equal(matrix, np.diag(scale)), "means are mapped one by one"
         return replace(
@@ -185,7 +186,7 @@ class GroupMeans(Estimate):
         return tuple(np.where(np.isnan(estimate), np.nan, value) for value in values)  # type: ignore[return-value]
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return the laws of the errors of ``R theta``, R of shape (q, k)."""
+        """Return the distributions of the errors of ``R theta``, R of shape (q, k)."""
         parts = np.abs(R) * np.sqrt(self.sampling)
         varies = self.sampling > 1e-150
         relative = np.where(varies, self.uncertain, 0.0) / np.where(varies, self.sampling, 1.0) ** 2
@@ -204,7 +205,7 @@ class GroupMeans(Estimate):
         return mixed_law(sampling + noise, apart, np.zeros(len(R)), freedom, lambda: self._draws @ R.T)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance; NaN between columns of one group, whose dependence is unknown."""
+        """Return the covariance of the means; NaN between columns of one group, which depend in an unknown way."""
         together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
         missing = np.isnan(self.theta)
         covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))
@@ -217,8 +218,8 @@ class GroupMeans(Estimate):
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
         """Test ``R theta = q`` jointly; see `Estimate.wald`.
 
-        One hypothesis is tested as by `contrast`. Several are tested by the Bonferroni bound if the covariance is
-        unknown or noise is simulated, and otherwise by the chi-squared law.
+        One hypothesis has the p-value of `contrast`. Several hypotheses are tested by the Bonferroni bound if the
+        covariance is unknown or noise is simulated, and otherwise by a chi-squared statistic.
         """
         R = np.atleast_2d(np.asarray(R, dtype=float))
         estimate, sd, _, _, p = self.contrast(R, q=q)
@@ -237,7 +238,7 @@ class GroupMeans(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the noise that is not normal, shape (draws, k)."""
+        """Joint draws of the noise in theta that is not normal, shape (draws, k)."""
         return noise_draws(tuple(one for one in self.noises if not one.normal))
 
     def __getstate__(self) -> dict[str, Any]:

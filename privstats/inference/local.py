@@ -1,4 +1,4 @@
-"""The collector's part of the protocols of the local model: estimates from the holders' noisy answers."""
+"""Local differential privacy: estimates that a collector computes from noisy answers of the holders of rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SIGNAL = math.sqrt(3.0)  # largest response, in units of its scale, if bounds ar
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
-    """Return the estimated share of yes, its std error, and the share of the variance due to randomised answers.
+    """Return the estimated share of "yes", its std error, and the share of its variance due to randomised answers.
 
-    If the true answer is sent with probability pi, ``p = (mean - (1 - pi)) / (2 pi - 1)`` has the variance
-    ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). p may lie outside [0, 1]; the variance is computed
-    for the nearest share inside.
+    If each true answer is sent with probability pi, the estimate ``p = (mean - (1 - pi)) / (2 pi - 1)`` has variance
+    ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). The estimate may lie outside [0, 1]; the variance
+    is computed for the nearest share inside.
 
     Parameters
     ----------
     sent : ndarray of bool, shape (n,)
     eps : float
     """
-    n, difference = len(sent), math.tanh(eps / 2)  # 2 pi - 1, pi the probability of a true answer
+    n, difference = len(sent), math.tanh(eps / 2)  # difference: 2 pi - 1, pi the probability of a true answer
     p = 0.5 + (float(np.mean(sent)) - 0.5) / difference
     inside = min(max(p, 0.0), 1.0)
     sampling, lies = math.sqrt(inside * (1 - inside) / n), math.sqrt((1 - difference**2) / (4 * n)) / difference
@@ -41,27 +41,27 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 
 @dataclass(frozen=True, eq=False)
 class DescentCollector:
-    r"""Local gradient descent from theta = 0: K steps along means of noisy scores, then an estimate with its error.
+    r"""Gradient descent in the local model, from theta = 0: K steps along means of noisy scores, and the estimate.
 
     With M the mean curvature, Q the mean square of the scores, ``R = I - eta M``, and noise of sd s in each score, the
     last iterate has the sampling covariance ``M^-1 Q M^-1 / n`` plus, exactly if the loss is quadratic, the noise
     covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. Intervals also
     allow for the starting error that is left after K steps, ``R^K theta``. M and Q are means of noisy answers:
-    coefficients whose part of M is smaller than its noise have no interval (`NoisyMatrix`), and the noise of Q
-    lengthens intervals as fewer degrees of freedom do.
+    coefficients with less information in M than noise have no interval (`NoisyMatrix`), and the noise of Q lengthens
+    intervals by fewer degrees of freedom.
 
     Parameters
     ----------
     n, steps : int
-        Public number of holders, and the number K of steps.
+        Public number n of holders, and number K of steps.
     step_size : float
-        The step size eta.
+        Step size eta.
     score_sd : float
         Standard deviation s of the noise in a score.
     curvature_sd, square_sd : ndarray, shape (p (p + 1) / 2,)
-        Standard deviations of the noise in one holder's other answers.
+        Standard deviations of the noise in one holder's answers about curvatures and squared scores.
     most : float
-        The largest curvature of a row; ``eta most < 2``.
+        Largest curvature of a row's loss; ``eta most < 2``.
     """
 
     n: int
@@ -73,13 +73,13 @@ class DescentCollector:
     most: float
 
     def step(self, theta: FloatArray, scores: FloatArray) -> FloatArray:
-        """Return the next iterate, from noisy scores of shape (n, p)."""
+        """Return the next iterate, from the holders' noisy scores, shape (n, p)."""
         return np.asarray(theta - self.step_size * scores.mean(axis=0))
 
     def estimate(
         self, theta: FloatArray, curvatures: FloatArray, squares: FloatArray, names: Sequence[str]
     ) -> NormalEstimate:
-        """Return the last iterate with the law of its error.
+        """Return the last iterate with the distribution of its error.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Average marginal effects, computed from theta and from sums released at theta."""
+"""Average marginal effects, computed from the coefficients theta and from sums released at theta."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class MarginalEffects:
     Parameters
     ----------
     columns : tuple of int
-        Index of the coefficient of each effect, counted with the intercept.
+        Index of each effect's coefficient among all coefficients, the intercept included.
     per_unit : ndarray of bool, shape (q,)
-        True for the effect of one scaled unit of a predictor, False for that of a change from 0 to 1.
+        True for the effect of one scaled unit of a predictor, False for the effect of a change from 0 to 1.
     estimate : NormalEstimate
-        The effects.
+        Estimate of the effects.
     """
 
     columns: tuple[int, ...]
@@ -41,21 +41,21 @@ class MarginalEffects:
         jacobian: FloatArray,
         noise: Loading,
     ) -> MarginalEffects:
-        """Return the effects at a released theta by the delta method, with the error of theta and the sums' noise.
+        """Return the effects with their errors: by the delta method from the error of theta, and from the sums' noise.
 
         The predictors of the sample are treated as fixed.
 
         Parameters
         ----------
         estimate : NormalEstimate
-            The estimate of theta.
+            Estimate of theta.
         columns, per_unit
-            As in the class.
+            Coefficients and kinds of the effects, as in the class.
         effects : ndarray, shape (q,)
         jacobian : ndarray, shape (q, k)
-            Derivative of the effects by theta.
+            Derivative of the effects with respect to theta.
         noise : Loading
-            Noise in the effects from the sums of which they were computed.
+            Noise of the effects that is due to the released sums.
         """
         names = [estimate.names[column] for column in columns]
         shift = effects - jacobian @ estimate.theta
@@ -63,9 +63,9 @@ class MarginalEffects:
         return cls(tuple(columns), np.asarray(per_unit), plain.mapped(jacobian, shift, names).with_noise(noise))
 
     def in_units(self, per_unit: FloatArray) -> MarginalEffects:
-        """Return the effects in the user's units: `per_unit`, shape (k,), multiplies the effect of one scaled unit.
+        """Return the effects in the user's units: effects of one scaled unit are multiplied by `per_unit`, shape (k,).
 
-        It is the diagonal of the coefficients' map to the user's units.
+        This is the diagonal of the matrix that maps the coefficients to the user's units.
         """
         factor = np.where(self.per_unit, per_unit[list(self.columns)], 1.0)
         return replace(self, estimate=self.estimate.mapped(np.diag(factor), np.zeros(len(factor))))

@@ -1,4 +1,4 @@
-"""A released symmetric matrix: its value, the law of its noise, and the rule for unidentified directions."""
+"""A released symmetric matrix: its value, the distribution of its noise, and the rule for unidentified directions."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_tow
 from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 
-HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of its own noise
-TIED = 1e-6  # relative difference below which eigenvalues count as equal; the noise then selects their eigenvectors
+HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of the noise along it
+TIED = 1e-6  # relative difference below which eigenvalues count as equal; a basis is then chosen by the noise
 
 
 def noise_edge(m: int, sd: float) -> float:
-    """Return the largest eigenvalue of noise alone, m x m, with this sd of an entry off the diagonal (Wigner)."""
+    """Return the largest eigenvalue of an m x m noise matrix with this sd of off-diagonal entries (Wigner)."""
     return float(2 * m**0.5 * sd)
 
 
 class PackedSet(Protocol):
-    """A set whose contributions are entries of a symmetric matrix."""
+    """A set of rows' contributions to a symmetric matrix, stored as a vector of entries."""
 
     @property
     def where(self) -> NDArray[np.intp]:
-        """Index of the released coordinate at each position of the matrix; -1 for positions that are not released."""
+        """For each entry of the matrix, its index in the released vector; -1 for entries that are not released."""
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix of released values, zero at positions that are not released."""
+        """Return the symmetric matrix of released values; entries that are not released are zero."""
 
 
 class MatrixRelease(Protocol):
-    """A release of a packed symmetric matrix."""
+    """A release of a symmetric matrix, stored as a vector of entries."""
 
     @property
     def value(self) -> FloatArray: ...
@@ -49,7 +49,7 @@ class MatrixRelease(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Uncorrelated:
-    """A law of uncorrelated coordinates with known variances, approximated by the normal law."""
+    """A noise distribution with uncorrelated coordinates of known variances, approximated by the normal one."""
 
     variances: FloatArray
     normal: ClassVar[bool] = True
@@ -70,15 +70,16 @@ class Uncorrelated:
 
 @dataclass(frozen=True, eq=False)
 class MatrixNoise:
-    """Noise as a symmetric matrix U, whose entries are coordinates of a draw; linear images of a matrix share it.
+    """Noise of a released matrix: a symmetric matrix U with entries that are coordinates of a random vector.
 
-    Coordinates at off-diagonal positions only, (i, j) and (j, i), are uncorrelated with all others.
+    Coordinates that occur only off the diagonal, at (i, j) and (j, i), are uncorrelated with all others.
 
     Parameters
     ----------
     law : Law
+    Distribution of the random vector.
     where : ndarray of int, shape (P, P)
-        Index of the coordinate at each position of U; -1 for positions without noise.
+        For each entry of U, the index of its coordinate; -1 for entries without noise.
     """
 
     law: Law
@@ -86,7 +87,7 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Positions i and j, shape (k,), of coordinates that occur on the diagonal, and the covariance of U there."""
+        """Entries (i, j) of U, shapes (k,), with coordinates that occur on the diagonal, and their covariance."""
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -95,13 +96,13 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the other entries of U, shape (P, P); zero at the positions in `on`."""
+        """Variances of the entries of U that are not in `on`, shape (P, P); zero for the entries in `on`."""
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
 
     def times(self, a: FloatArray) -> Sums:
-        """Return U a."""
+        """Return the noise vector U a, as linear combinations of coordinates."""
         i, j = np.nonzero(self.where >= 0)
         shape = (len(self.where), len(self.law.variance()))
         return Sums(scipy.sparse.csr_array((a[j], (i, self.where[i, j])), shape=shape), self.law)
@@ -109,7 +110,7 @@ class MatrixNoise:
     def squared(self, G: FloatArray) -> FloatArray:
         """Return E U G U for a symmetric G, shape (P, P).
 
-        The diagonal is summed in a fixed order, because eigenvectors of equal eigenvalues depend on its last bits.
+        Diagonal entries are summed in a fixed order, as eigenvectors of equal eigenvalues depend on their last bits.
         """
         i, j, covariance = self.on
         rows = scipy.sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(G), len(i)))
@@ -125,7 +126,7 @@ class MatrixNoise:
         return float(2 * (self.beside * G**2).sum() + G[i, j] @ covariance @ G[i, j])
 
     def variance_along(self, V: FloatArray) -> FloatArray:
-        """Return the variance of ``v' U v`` for each column v, shape (q,): that of the trace of U vv'."""
+        """Return the variance of ``v' U v``, the trace of U vv', for each column v of V, shape (q,)."""
         i, j, covariance = self.on
         squared, products = V**2, V[i] * V[j]
         beside: FloatArray = 2 * (squared * (self.beside @ squared)).sum(axis=0)
@@ -134,18 +135,18 @@ class MatrixNoise:
 
 @dataclass(frozen=True, eq=False)
 class NoisyMatrix:
-    """``value`` = truth + N, with N = map' U map.
+    """A noisy symmetric matrix: ``value`` is the true matrix plus noise N = map' U map.
 
     Parameters
     ----------
     value : ndarray, shape (p, p)
-        Released value in the coordinates of the matrix.
+        Released value.
     noise : MatrixNoise, optional
-        U; None if the matrix is known exactly.
+        Noise U as it was added; None if the matrix is known exactly.
     map : ndarray, shape (P, p)
-        Maps the coordinates of the matrix to the coordinates of U.
+        Matrix by which coordinates were changed since the release.
     floor : float
-        Directions with smaller eigenvalues rest on too few rows, and count as unidentified.
+        Directions with smaller eigenvalues rest on too few rows and count as unidentified.
     """
 
     value: FloatArray
@@ -155,16 +156,16 @@ class NoisyMatrix:
 
     @classmethod
     def of(cls, release: MatrixRelease, floor: float = 0.0) -> NoisyMatrix:
-        """Return the matrix whose packed products were released.
+        """Return the noisy matrix of a release.
 
-        Products that a set does not release, because they are public or zero, are zero with no noise; `plus` adds them.
+        Entries that are not released, because they are public or zero, are zero without noise; `plus` adds public ones.
         """
         noise = cls.noise_of(release.law, release.within)
         return replace(noise, value=release.within.unpacked(release.value), floor=floor)
 
     @classmethod
     def noise_of(cls, law: Law | None, within: PackedSet) -> NoisyMatrix:
-        """Return zero plus noise of this law, for a matrix that is not released yet."""
+        """Return a zero matrix with noise of this distribution, for a matrix that is not released yet."""
         P = len(within.where)
         return cls(np.zeros((P, P)), None if law is None else MatrixNoise(law, within.where), np.eye(P))
 
@@ -174,11 +175,11 @@ class NoisyMatrix:
         return cls(np.asarray(value, dtype=float), None, np.eye(len(value)))
 
     def plus(self, exact: FloatArray) -> NoisyMatrix:
-        """Return the sum with a matrix that is known exactly, such as public counts."""
+        """Return the sum of this matrix and a matrix that is known exactly, such as one of public counts."""
         return replace(self, value=self.value + exact)
 
     def mapped(self, B: FloatArray) -> NoisyMatrix:
-        """Return B' (matrix) B."""
+        """Return the noisy matrix B' M B, where M is this matrix: a change of coordinates."""
         B = thin(B)
         return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
 
@@ -187,10 +188,10 @@ class NoisyMatrix:
         return replace(self, value=self.value[:k, :k], map=self.map[:, :k])
 
     def entry_variances(self, V: FloatArray) -> FloatArray:
-        """Return the variance of ``v_i' N v_j`` for columns of V, shape (q, q).
+        """Return the variances of ``v_i' N v_j`` for pairs of columns of V, shape (q, q).
 
-        Entries of U are uncorrelated, or the law of U is invariant under rotations. In the latter case, with variance
-        s^2 off the diagonal and d^2 on it, the variance of ``a'U b`` is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
+        Entries of U are uncorrelated, or the distribution of U is invariant under rotations. In the latter case, with
+        variance s^2 off the diagonal and d^2 on it, ``a'U b`` has variance ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
@@ -210,56 +211,56 @@ class NoisyMatrix:
         return s2 * np.multiply.outer(np.diag(G), np.diag(G)) + (d2 - s2) * G**2
 
     def combined(self, value: FloatArray, variances: FloatArray, V: FloatArray) -> NoisyMatrix:
-        """Return the precision-weighted mean with another estimate of this matrix, by entry in the basis V.
+        """Return the mean of this and another estimate of the matrix, entries in the basis V weighted by precision.
 
         Parameters
         ----------
         value : ndarray, shape (p, p)
-            V' (the other estimate) V.
+            The other estimate in the basis V, that is V' M V for an estimate M.
         variances : ndarray, shape (p, p)
             Variances of the entries of `value`; infinite for missing entries.
         V : ndarray, shape (p, p)
-            Orthogonal.
+            Orthogonal matrix whose columns are the basis.
         """
         here = self.entry_variances(V)
         known = np.isfinite(variances)
         there = np.where(known, variances, 1.0)
-        share = np.where(known, there / np.maximum(here + there, 1e-300), 1.0)  # weight of this matrix
+        share = np.where(known, there / np.maximum(here + there, 1e-300), 1.0)  # weight of this matrix in the mean
         mean = V @ (share * (V.T @ self.value @ V) + (1 - share) * value) @ V.T
         return NoisyMatrix.uncorrelated(mean, share * here, V, self.floor)
 
     @classmethod
     def uncorrelated(cls, value: FloatArray, variances: FloatArray, V: FloatArray, floor: float = 0.0) -> NoisyMatrix:
-        """Return a matrix whose noise has uncorrelated entries in the orthogonal basis V, with these variances."""
+        """Return a matrix with noise that has uncorrelated entries of these variances in the orthogonal basis V."""
         i, j = np.triu_indices(len(value))
         where = np.zeros(value.shape, dtype=np.intp)
         where[i, j] = where[j, i] = np.arange(len(i))
         return cls((value + value.T) / 2, MatrixNoise(Uncorrelated(variances[i, j]), where), V.T, floor)
 
     def times(self, v: FloatArray) -> Loading:
-        """Return the noise N v, shape (p,), as a loading."""
+        """Return the noise vector N v, shape (p,)."""
         if self.noise is None:
             return Loading(np.zeros((len(self.value), 0)))
         return Loading(self.map.T, self.noise.law, self.noise.times(self.map @ v))
 
     def variance_along(self, directions: FloatArray) -> FloatArray:
-        """Return the variance of ``v' N v`` for each column v, shape (q,)."""
+        """Return the variance of ``v' N v`` for each column v of `directions`, shape (q,)."""
         if self.noise is None:
             return np.zeros(directions.shape[1])
         return self.noise.variance_along(self.map @ thin(directions))
 
     def trace_variance(self) -> float:
-        """Return the variance of the trace of N."""
+        """Return the variance of the trace of the noise N."""
         return 0.0 if self.noise is None else self.noise.variance_of_trace(self.map @ self.map.T)
 
     def mean_square(self) -> FloatArray:
-        """Return E N N', shape (p, p)."""
+        """Return the mean square of the noise, E N N', shape (p, p)."""
         if self.noise is None:
             return np.zeros_like(self.value)
         return self.map.T @ self.noise.squared(self.map @ self.map.T) @ self.map
 
     def noise_in(self, length: float) -> FloatArray:
-        """Return the covariance of N v, shape (p, p), averaged over all directions of a vector v of this length."""
+        """Return the covariance of the noise N v, shape (p, p), averaged over all directions of v at this length."""
         if length == 0:
             return np.zeros_like(self.value)
         return length**2 / max(1, len(self.value)) * self.mean_square()
@@ -268,12 +269,12 @@ class NoisyMatrix:
     def eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Ascending eigenvalues, eigenvectors, and the smallest eigenvalue at which each direction is identified.
 
-        The l weakest directions could have no information at all: noise alone gives a block of l directions eigenvalues
-        up to sqrt(2 l) standard deviations of its diagonal (Wigner). So the l-th eigenvalue must exceed ``HIDDEN + sqrt
-        2 (sqrt l - 1)`` standard deviations, and a single one `HIDDEN`.
+        If l directions have no information at all, noise gives them eigenvalues of up to sqrt(2 l) standard deviations
+        of a diagonal entry (Wigner). So the l-th smallest eigenvalue must exceed ``HIDDEN + sqrt(2) (sqrt(l) - 1)``
+        standard deviations, which is `HIDDEN` for the smallest.
         """
         values, vectors = np.linalg.eigh(self.value)
-        runs = tied(values)  # their basis is arbitrary and depends on the processor; choose one
+        runs = tied(values)  # eigenvectors of equal eigenvalues depend on the processor; fix them
         noise = self.mean_square() if runs else self.value
         for same in runs:
             vectors[:, same] @= np.linalg.eigh(vectors[:, same].T @ noise @ vectors[:, same])[1]
@@ -284,50 +285,50 @@ class NoisyMatrix:
 
     @property
     def _lost(self) -> NDArray[np.bool_]:
-        """Mask of unidentified eigenvectors: all up to the last one whose eigenvalue is below its threshold."""
+        """Mask of the unidentified eigenvectors: all up to the last one with an eigenvalue below its threshold."""
         values, _, least = self.eigen
         behind = np.nonzero(values < least)[0]
         return np.arange(len(values)) <= (behind[-1] if behind.size else -1)
 
     def power(self, exponent: float) -> FloatArray:
-        """Return (matrix)^exponent on the identified directions, zero on the others."""
+        """Return the matrix to the power `exponent` on its identified directions; it is zero on the others."""
         values, vectors, least = self.eigen
         powers = np.where(self._lost, 0.0, np.maximum(values, least) ** exponent)
         return (vectors * powers) @ vectors.T
 
     def unidentified(self) -> tuple[FloatArray, FloatArray]:
-        """Return the unidentified directions, shape (p, l), and the information that noise may hide in each, (l,)."""
+        """Return the unidentified directions, shape (p, l), and the largest information that noise may hide in each."""
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 
     def noise_to_signal(self) -> tuple[float, float]:
-        """Return noise over information in the weakest identified direction, and in the weakest unidentified one.
+        """Return the ratio of noise to information in the weakest identified and the weakest unidentified direction.
 
-        The ratio divides the eigenvalue needed for identification by the direction's eigenvalue: above 1 the direction
-        is unidentified. It is 0 if there is no direction of the kind.
+        A ratio is the eigenvalue needed for identification over the direction's eigenvalue: above 1 the direction is
+        unidentified. It is 0 if there is no such direction.
         """
         values, _, least = self.eigen
         ratio = least / np.maximum(values, least / 100)
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray) -> FloatArray:
-        """Return the value shrunk toward `target` by the noise share; eigenvalues are at least .4 of the target's mean.
+        """Return the value shrunk toward `target` by its share of noise; eigenvalues are at least .4 of the target's.
 
-        A covariance estimate in the manner of Ledoit and Wolf (2004), with known noise variance.
+        This is a covariance estimate in the manner of Ledoit and Wolf (2004), with known noise variance.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())))
 
     def kept(self, target: FloatArray) -> float:
-        """Return the share of the distance to `target` that noise does not explain."""
+        """Return the share of the squared distance from `target` that noise does not explain."""
         return kept_share(self.value - target, float(np.trace(self.mean_square())))
 
     def nearest_positive(self, least: float = 0.0) -> FloatArray:
-        """Return the symmetric matrix nearest to the value whose eigenvalues are at least `least`."""
+        """Return the symmetric matrix nearest to the value that has eigenvalues of at least `least`."""
         return raise_eigenvalues(self.value, least)
 
 
 def tied(values: FloatArray) -> list[slice]:
-    """Return the runs of ascending eigenvalues that are equal up to rounding.
+    """Return the runs of equal eigenvalues (up to rounding) in ascending eigenvalues, as slices.
 
     >>> tied(np.array([1.0, 2.0, 2.0, 3.0]))
     [slice(1, 3, None)]

@@ -1,4 +1,4 @@
-"""Sampling variances of scores: HC, homoskedastic, clustered, of counts; and kernel densities at a quantile."""
+"""Sampling variances of scores (HC, homoskedastic, clustered, of counts), and kernels for densities at a quantile."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from privstats.inference.matrix import NoisyMatrix
 from privstats.numerics.law import FloatArray
 
-WIDEST = 2.0  # largest half-width of the kernel, in standard deviations of residuals
-EPANECHNIKOV = 1.25  # ratio of the kernel's effective number of rows (sum k)^2 / sum k^2 to sum k
+WIDEST = 2.0  # largest half-width of the density's kernel, in standard deviations of residuals
+EPANECHNIKOV = 1.25  # ratio of the effective number of rows, (sum k)^2 / sum k^2, to sum k, for kernel weights k
 
 
 @dataclass(frozen=True, eq=False)
 class Meat:
-    """Sampling variance of a score, with its degrees of freedom and noise.
+    """Sampling variance of a score (the "meat" of a sandwich), with its degrees of freedom and noise.
 
     Parameters
     ----------
     value : ndarray, shape (m, m)
-        Positive semidefinite.
+        The variance: a positive semidefinite matrix.
     freedom : float
         Degrees of freedom of the estimated variance.
     noise : NoisyMatrix, optional
-        Its privacy noise.
+        Privacy noise of the variance, if it was released.
     """
 
     value: FloatArray
@@ -36,7 +36,7 @@ class Meat:
     noise: NoisyMatrix | None = None
 
     def mapped(self, L: FloatArray) -> Meat:
-        """Return the variance of the score L g."""
+        """Return the variance of the score L g, if this is the variance of g."""
         noise = None if self.noise is None else self.noise.mapped(L.T)
         return Meat(L @ self.value @ L.T, self.freedom, noise)
 
@@ -64,16 +64,16 @@ def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
 
 
 def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coefficients: int) -> Meat:
-    """Return ``sigma^2 shape``, for errors of equal variance sigma^2.
+    """Return the score variance ``sigma^2 shape``, for errors of equal variance sigma^2.
 
     Parameters
     ----------
     shape : ndarray, shape (m, m)
-        Sum of x x'.
+        Sum of x x' over rows.
     squares : float
-        Residual sum of squares, less the expected noise; noise can make it negative.
+        Residual sum of squares, corrected for the expected noise; noise can make it negative.
     sd : float
-        Standard deviation of its noise.
+        Standard deviation of the noise of `squares`.
     rows : float
         Number of rows n.
     coefficients : int
@@ -82,8 +82,8 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
     Returns
     -------
     Meat
-        With ``sigma^2 = squares / (n - p)``, raised by `positive_mean` if it is small relative to its noise. The
-        noise counts as fewer degrees of freedom.
+        Variance with ``sigma^2 = squares / (n - p)``, which `positive_mean` raises if it is small beside its noise.
+        The noise reduces the degrees of freedom.
     """
     freedom = max(1.0, rows - coefficients)
     mean, spread = (float(x) for x in positive_mean(squares / freedom, sd / freedom))
@@ -97,7 +97,7 @@ def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> M
 
 
 def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return posterior mean and sd of a positive number, given the number plus normal noise, under a flat prior.
+    """Return the posterior mean and sd of a positive number from its value plus normal noise, under a flat prior.
 
     >>> [round(float(x), 3) for x in positive_mean(5.0, 0.1)], [round(float(x), 2) for x in positive_mean(0.0, 1.0)]
     ([5.0, 0.1], [0.8, 0.6])
@@ -111,7 +111,7 @@ def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArr
 
 
 def multinomial(counts: FloatArray, total: float) -> FloatArray:
-    """Return the sampling covariance of counts in bins with sum `total`, shape (bins, bins), from noisy counts."""
+    """Return the multinomial covariance of counts in bins with sum `total`, shape (bins, bins), from noisy counts."""
     share = np.clip(counts / total, 0.0, 1.0)
     return total * (np.diag(share) - np.outer(share, share))
 
@@ -119,8 +119,8 @@ def multinomial(counts: FloatArray, total: float) -> FloatArray:
 def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at a quantile, for standard normal residuals.
 
-    It is Hall and Sheather's (1988), or, if larger, the half-width up to `WIDEST` at which the mean of the kernel over
-    all rows is `least`, so that the kernel's sum exceeds its noise.
+    It is Hall and Sheather's (1988) or, if larger, the half-width (at most `WIDEST`) at which the mean of the kernel
+    over all rows is `least`, so that the sum of the kernel exceeds its noise.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]
@@ -138,7 +138,7 @@ def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
 
 
 def kernel_mean(width: float, tau: float) -> float:
-    """Return the mean of the kernel 1 - u^2 at a normal quantile over density times width: 4/3 except for bias.
+    """Return the mean of the kernel 1 - u^2 at a normal quantile, over density times width: 4/3 but for a bias.
 
     >>> round(kernel_mean(1e-3, 0.1), 6)
     1.333333
@@ -149,7 +149,7 @@ def kernel_mean(width: float, tau: float) -> float:
 
 
 def typical_size(tau: float) -> float:
-    """Return the median of ``|z - z_tau|``, z standard normal, which converts a median absolute residual to a scale.
+    """Return the median of ``|z - z_tau|`` for standard normal z, the ratio of a median absolute residual to a scale.
 
     >>> round(typical_size(0.5), 4)
     0.6745
@@ -159,10 +159,10 @@ def typical_size(tau: float) -> float:
 
 
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
-    """Return the degrees of freedom that a sandwich has because of an estimated Hessian.
+    """Return the degrees of freedom of a sandwich variance that are due to an estimated Hessian.
 
-    The effective number of rows in the kernel is `EPANECHNIKOV` times its sum; noise adds to the relative error of the
-    weakest identified direction. The squared relative error of a variance is four times that of the Hessian.
+    The effective number of rows in the kernel is `EPANECHNIKOV` times the kernel's sum; noise adds to the relative
+    error along the weakest identified direction. The squared relative error of a variance is four times the Hessian's.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors

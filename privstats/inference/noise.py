@@ -15,16 +15,16 @@ from privstats.numerics.law import FloatArray, Law
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Linear combinations ``onto @ draw`` of a noise draw, shared by several loadings.
+    """Linear combinations ``onto @ draw`` of a random noise vector, which several `Loading` objects share.
 
-    A noise matrix times a vector is one combination for each row of the matrix, and each coordinate of the draw enters
-    two of them. So `onto` takes the memory of one matrix; dense loadings would take as much for each row.
+    A noise matrix times a vector has one combination for each row of the matrix, and each coordinate of the noise
+    vector enters at most two. So `onto` takes the memory of one matrix; dense coefficients would take it for each row.
 
     Parameters
     ----------
     onto : sparse array, shape (r, k)
     law : Law
-        Law of the draw, of k coordinates.
+        Distribution of the noise vector, of k coordinates.
     """
 
     onto: Any
@@ -32,7 +32,7 @@ class Sums:
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Covariance of the sums, shape (r, r)."""
+        """Covariance of the linear combinations, shape (r, r)."""
         return covariance_of(self.law, self.onto)
 
 
@@ -44,41 +44,41 @@ def covariance_of(law: Law, onto: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Loading:
-    """Noise ``matrix @ draw``; with `sums`, ``matrix @ sums`` of the draw.
+    """Noise ``matrix @ draw`` of a random vector `draw`; with `sums`, `matrix` times these combinations of the vector.
 
-    ``F @ loading`` is the loading of F times this noise.
+    ``F @ loading`` is the object for F times this noise.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, k), or (m, r) with `sums`
-        Coefficients of the draw's coordinates, or of the sums.
+        Coefficients of the vector's coordinates, or of `sums`.
     law : Law, optional
-        Law of the draw; None for independent standard normal coordinates.
+        Distribution of the vector; None for independent standard normal coordinates.
     sums : Sums, optional
-        Linear combinations of the draw's coordinates.
+        Linear combinations of the vector's coordinates.
     """
 
     matrix: FloatArray
     law: Law | None = None
     sums: Sums | None = None
 
-    __array_ufunc__ = None  # so that ``array @ loading`` is left to `__rmatmul__`
+    __array_ufunc__ = None  # makes numpy leave ``array @ loading`` to `__rmatmul__`
 
     def __rmatmul__(self, F: FloatArray) -> Loading:
         return replace(self, matrix=thin(np.asarray(F)) @ self.matrix)
 
     @property
     def coordinates(self) -> int:
-        """Number of coordinates of the draw."""
+        """Number of coordinates of the random vector."""
         return int((self.matrix if self.sums is None else self.sums.onto).shape[1])
 
     @property
     def normal(self) -> bool:
-        """Whether the noise is normal, so that its covariance determines its law."""
+        """Whether the noise is normal, so that its covariance determines its distribution."""
         return self.law is None or bool(getattr(self.law, "normal", False))
 
     def of(self, draws: FloatArray) -> FloatArray:
-        """Return the noise, shape (n, m), for n draws of the coordinates, shape (n, k)."""
+        """Return the noise, shape (n, m), for n draws of the random vector, shape (n, k)."""
         inner = draws if self.sums is None else np.asarray(draws @ self.sums.onto.T)
         return np.asarray(inner @ self.matrix.T, dtype=float)
 

@@ -1,7 +1,7 @@
-"""All notes that fits print: cause, size, what it means, and the cure, in whole sentences.
+"""All notes that fits print: cause, size, meaning, and remedy, in whole sentences.
 
-`note` fills in a template. Every number in it is public or released, in the user's units or in std errors. There is no
-note if nothing is to be done.
+`note` fills in a template. Every number in a note is public or released, in the user's units or in std errors. There is
+no note if the user need not do anything.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Note:
     Parameters
     ----------
     key : str
-        Key of its template in `NOTES`.
+        Key of the note's template in `NOTES`.
     text : str
-        Whole sentences.
+        Text of the note, in whole sentences.
     about : tuple of str
         Coefficients that are printed "not given [k]", or "no interval [k]", with the number of this note.
     """
@@ -39,9 +39,9 @@ class Note:
 
 
 class _Prose(string.Formatter):
-    """Formats fields: ``~`` rounds to two digits, and to whole numbers if they are large.
+    """Formatter of fields: ``~`` rounds to one decimal, and numbers from 10 on to whole numbers.
 
-    ``<`` does the same for a ratio of noise to information, which is known up to `CAP`.
+    ``<`` also does this, for a ratio of noise to information, which is computed up to `CAP` only.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -271,7 +271,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 )
 
 
-CAUSES = ("no level", "small weights")  # keys that explain notes on noise or on few rows, which are then left out
+CAUSES = ("no level", "small weights")  # keys of notes that explain notes on noise or few rows; those are then left out
 SYMPTOMS = (
     "collinear",
     "weak term",
@@ -287,23 +287,23 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit after their known causes, without notes that a cause explains."""
+    """Return the notes of a fit: first known causes, then the notes that these do not explain, then other causes."""
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
     return (*known, *rest, *(one for one in cause if one.key not in CAUSES))
 
 
 def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
-    """Return the note of this key.
+    """Return a note, from the template of its key.
 
     Parameters
     ----------
     key : str
-        One of `NOTES`.
+        Key of the template in `NOTES`.
     about : sequence of str
-        Coefficients that it explains. A template with ``{names}`` lists at most three of them.
+        Coefficients that the note is about. A template with ``{names}`` lists at most three.
     **numbers
-        The other fields of the template.
+        Values of the template's other fields.
 
     Raises
     ------
@@ -328,12 +328,12 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
 
 
 def in_rho(one: Note) -> Note:
-    """Return the note for a budget in rho, whose square root takes the place of eps."""
+    """Return the note for a budget in rho: sqrt(rho) takes the place of eps in its text."""
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage for prose.
+    """Return a share as a percentage in words, for notes.
 
     >>> percent(0.0213), percent(0.31), percent(0.0001)
     ('about 2.1%', 'about 31%', 'less than 0.1%')
@@ -343,11 +343,11 @@ def percent(share: float) -> str:
     return f"about {100 * share:.1f}%" if share < 0.1 else f"about {100 * share:.0f}%"
 
 
-UNKNOWN_ROWS = "an unknown number of rows"  # if a released count is below its noise
+UNKNOWN_ROWS = "an unknown number of rows"  # text for a released count below its noise
 
 
 def about_rows(rows: float) -> str:
-    """Return a released number of rows for prose; a number below 1/2 is not printed, since noise may have made it so.
+    """Return a released number of rows in words, for notes; a number below 1/2, perhaps only noise, is not printed.
 
     >>> about_rows(41.3), about_rows(1.2), about_rows(-3.0)
     ('about 41 rows', 'about 1 row', 'hardly any rows')
@@ -358,7 +358,7 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
-    """Return the note on coefficients with noise `ratio` times their information; no note without such coefficients."""
+    """Return the note on coefficients for which noise is `ratio` times the information; none without coefficients."""
     if not names:
         return ()
     ratio = ratio if math.isfinite(ratio) else 1.0
@@ -367,24 +367,24 @@ def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
 
 
 def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
-    """Return the note on coefficients whose interval moves the linear predictor by more than `most`, if any."""
+    """Return the note on coefficients whose intervals change the linear predictor by more than `most`, if any."""
     return (note("wide interval", names, most=most),) if names else ()
 
 
 def reliability_note(ratio: float) -> tuple[Note, ...]:
-    """Return the note on a `noise_to_signal` that is too large to be reliable; none if it is reliable."""
+    """Return the note on a ratio of noise to information above `RELIABLE` and up to 1; otherwise an empty tuple."""
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 
 
 def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
-    """Return the note on estimates for which the whole budget was spent: the size of their noise.
+    """Return the note on the size of the noise, for estimates on which the whole budget was spent.
 
     Parameters
     ----------
     sizes : mapping of str to float
-        Standard deviation of the noise in each estimate, in its units; NaN if it is unknown.
+        Standard deviation of the noise in each estimate, in the estimate's units; NaN if unknown.
     given : str
-        Assumptions behind the sizes, in words.
+        Assumptions on which the sizes rest, in words.
 
     Examples
     --------
@@ -405,19 +405,19 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
 
 
 def rank_note(sd: float) -> Note:
-    """Return the note on order statistics for which the whole budget was spent: the noise in their ranks."""
+    """Return the note on the noise in ranks, for order statistics on which the whole budget was spent."""
     return note(
         "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
     )
 
 
 def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
-    """Return the note on coefficients that clipping may have biased visibly; none if there are none.
+    """Return the note on coefficients that clipping may have biased; an empty tuple without coefficients.
 
     Parameters
     ----------
     moves : mapping of str to float
-        Bias bound of each coefficient, in its units.
+        Bias bound of each coefficient, in the coefficient's units.
     share : float
         Released share of clipped rows; NaN if it was not released.
     """
@@ -426,17 +426,17 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
 
 
 def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients that the start of the steps may have biased visibly; none if there are none."""
+    """Return the note on coefficients that the starting value may have biased; an empty tuple without coefficients."""
     return (note("start", moves=_moves(moves)),) if moves else ()
 
 
 def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients of a weighted mean of fits with a visible bias bound; none if there are none."""
+    """Return the note on coefficients of a weighted mean of fits that may be biased; empty without coefficients."""
     return (note("weights", moves=_moves(moves)),) if moves else ()
 
 
 def _moves(moves: Mapping[str, float]) -> str:
-    """Return in words by how much coefficients may be biased."""
+    """Return the bias bounds of coefficients in words."""
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)

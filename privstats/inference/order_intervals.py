@@ -1,4 +1,4 @@
-"""Estimates with intervals between two order statistics, which are valid for every density."""
+"""Quantile estimates with intervals between two order statistics, which are valid for every density."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from privstats.inference.notes import Note
 from privstats.inference.tables import through
 from privstats.numerics.law import FloatArray
 
-FINEST = 1e-4  # smallest p-value that is computed
+FINEST = 1e-4  # smallest p-value that is computed; smaller ones are reported as this
 
 
 class RankErrorLaw(Protocol):
-    """The law of the errors in the ranks at which quantiles and the ends of their intervals were drawn."""
+    """Distribution of the errors in the ranks at which quantiles and the ends of their intervals were drawn."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise of an end's rank at level 1 - alpha, relative to that at the released confidence."""
+        """Return the noise margin in ranks of an interval at level 1 - alpha, over that at the released confidence."""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderStatisticEstimate(Estimate):
-    """Estimates, each with an interval whose two ends were released at one confidence.
+    """Estimates, each with an interval between two order statistics that were released at one confidence level.
 
     Contrasts recover variances from both ends of each interval (Zou and Donner 2008): squared lengths of independent
-    estimates add; lengths of dependent ones add, which is valid for any dependence. For another confidence, the lengths
-    of intervals in ranks follow from the sampling error and the known noise of ranks. The ratio ``length(alpha) /
-    length(released)`` in ranks is used for lengths in the user's units, which is exact if the density is flat.
+    estimates add up; lengths of dependent ones add up, which is valid for any dependence. At another confidence level,
+    lengths of intervals in ranks follow from the sampling error and the known noise of ranks. The ratio ``length(alpha)
+    / length(released)`` in ranks is applied to lengths in the user's units; this is exact for a flat density.
 
     Parameters
     ----------
     names : tuple of str
     estimate : ndarray, shape (k,)
-        NaN if the mechanism gave none.
+        Estimates; NaN if the mechanism gave none.
     lower, upper : ndarray, shape (k,)
-        Ends of the intervals around the estimates; NaN if there are none.
+        Ends of the intervals around the estimates; NaN without an interval.
     confidence : float
-        Confidence of the intervals.
+        Confidence level of the intervals.
     sampling : ndarray, shape (k,)
-        Share of an interval's squared length, in ranks, that is due to sampling, if no row is missing.
+        Share of each interval's squared length, in ranks, that is due to sampling error, if no row is missing.
     certain : bool
-        Whether no row can be missing.
+        Whether it is certain that no row is missing.
     together : bool
         Whether estimates were drawn together with the ends of their intervals; otherwise they have no std error.
     laws : tuple of RankErrorLaw or None
-        Law of the ends of each interval; None if there are none.
+        Distribution of the rank errors of each interval's ends; None without an interval.
     cell : ndarray of int, shape (k,)
-        Set of rows of each estimate: estimates of different cells are independent, within a cell dependent in some way.
+        Number of the group of rows behind each estimate: estimates from different groups are independent.
     repeats : ndarray of bool, shape (k,)
-        Whether an estimate is an end of its interval, because many rows have this value: then it has no std error.
+        Whether an estimate equals an end of its interval, because many rows have this value; it has no std error.
     remarks : tuple of Note
     diagnostics : mapping of str to float
     low, high : ndarray, shape (k,), optional
-        Ends of the domain, which limit the intervals.
+        Declared bounds of the values, which limit the intervals.
     """
 
     names: tuple[str, ...]
@@ -107,7 +107,7 @@ class OrderStatisticEstimate(Estimate):
 
     @property
     def centre(self) -> FloatArray:
-        """The estimate, clamped to its interval if another mechanism chose it; without one, the interval's middle."""
+        """The estimates, clamped to their intervals; the middle of the interval if there is no estimate."""
         inside = np.where(np.isnan(self.estimate), (self.lower + self.upper) / 2, self.estimate)
         return np.where(np.isnan(self.lower), self.estimate, np.clip(inside, self.lower, self.upper))
 
@@ -117,14 +117,14 @@ class OrderStatisticEstimate(Estimate):
 
     @property
     def _deviation(self) -> FloatArray:
-        """Standard deviation of a normal law whose interval at this confidence has the length of each interval."""
+        """Std errors: sds of normal estimates that have intervals of the same length at this confidence level."""
         unknown = np.where(self.repeats | (not self.together) | np.isnan(self.estimate), np.nan, 1.0)
         return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
 
     def mapped(
         self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None
     ) -> OrderStatisticEstimate:
-        """Return the estimates in other units; `matrix` is diagonal."""
+        """Return the estimates in other units; `matrix` must be diagonal."""
         scale = np.diag(matrix)
         if not np.array_equal(matrix, np.diag(scale)):
             raise OptionError("quantiles are mapped one by one; use a contrast for their differences")
@@ -159,7 +159,7 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return the lengths of intervals of ``R theta`` below and above, shape (q, 2); NaN if there are none."""
+        """Return the lengths of intervals of ``R theta`` below and above the estimate, shape (q, 2), or NaN."""
         below, above = self.centre - self.lower, self.upper - self.centre
         known = np.nan_to_num(np.stack([below, above]) * self._ratio(alpha))
         plus, minus = np.maximum(R, 0.0), np.maximum(-R, 0.0)
@@ -167,12 +167,12 @@ class OrderStatisticEstimate(Estimate):
         return np.where(self._unknown(R)[:, None], np.nan, np.column_stack(sides))
 
     def deviations(self, R: FloatArray) -> FloatArray:
-        """Return std errors of ``R theta``, shape (q,), the largest for any dependence within a cell."""
+        """Return the std errors of ``R theta``, shape (q,): the largest for any dependence within a group of rows."""
         sd = self._deviation
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
 
     def covariance(self) -> FloatArray:
-        """Return the covariance; NaN between estimates of the same rows, whose dependence is unknown."""
+        """Return the covariance of the estimates; NaN between estimates of the same rows (unknown dependence)."""
         together = np.equal.outer(self.cell, self.cell) & ~np.eye(len(self.cell), dtype=bool)
         return np.where(together, np.nan, np.diag(self._deviation**2))
 
@@ -191,12 +191,12 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray((R != 0) @ np.isnan(self.lower + self.upper))
 
     def _together(self, lengths: FloatArray) -> FloatArray:
-        """Return for each row the root of the sum of squares over cells of the summed lengths in a cell, shape (q,)."""
+        """Return combined lengths, shape (q,): sums within a group of rows, root sums of squares between groups."""
         sums = [lengths[:, self.cell == one].sum(axis=1) for one in np.unique(self.cell)]
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 
     def _ratio(self, alpha: float) -> FloatArray:
-        """Return lengths at `alpha` relative to the released ones; the larger ratio if they depend on a private n."""
+        """Return interval lengths at level 1 - alpha over the released ones; upper bounds of these if n is private."""
         released = 1 - self.confidence
         if np.isclose(alpha, released, rtol=1e-12, atol=0):
             return np.ones(len(self.sampling))
@@ -207,7 +207,7 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of a hypothesis `gap` below ``row theta``: the level of an interval that ends there."""
+        """Return the p-value of a hypothesis `gap` below ``row theta``: the alpha at which an interval ends there."""
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):
             return np.nan

@@ -1,4 +1,4 @@
-"""Pooled means by group; each mean has weights of its own."""
+"""Pooling of means by group, with separate weights for each mean."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from privstats.inference.weights import inverse_shares
 
 
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
-    """Return the weighted means of several estimates of means by group; each mean uses the estimates that give it.
+    """Return the weighted means of several estimates of means by group; an estimate without a mean has weight 0 in it.
 
-    For the same rows all estimate the same sampling variance, which is averaged, whatever the dependence of its errors.
+    On the same rows, all fits estimate one sampling variance; it is averaged, with errors of any dependence.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]
@@ -36,7 +36,7 @@ def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
 
 
 def normal_means(means: GroupMeans) -> NormalEstimate:
-    """Return means of one column by group, whose errors are independent, as a normal estimate."""
+    """Return means of one column by group, which have independent errors, as a `NormalEstimate`."""
     k = len(means.theta)
     missing = np.isnan(means.theta)
     alone = len(np.unique(means.group)) == k

@@ -1,16 +1,16 @@
-"""Pooled normal estimates of the same parameters, weighted by the information of each in each direction.
+"""Pooling of normal estimates of the same parameters, weighted by their information in each direction.
 
 The pooled estimate is ``sum_i W_i theta_i`` with ``W_i = J^-1 J_i``, where J is the sum of the J_i, on directions that
 some estimate identifies. J_i is the inverse of the mean squared error of estimate i, with squared bias bounds included,
-and zero on directions that i does not identify: a coefficient that one estimate does not give has its weight from the
-others. On disjoint rows all errors are independent. On the same rows the sampling error is common, ``L_i z`` with one z
-for all, and only noise is averaged: J_i is the inverse for the noise, and the sampling variance is that of ``sum_i W_i
-L_i z``, which is the variance of one estimate if all L_i are equal.
+and zero on directions that estimate i does not identify: then all weight is on the other estimates. On disjoint rows
+all errors are independent. On the same rows the sampling error is common, ``L_i z`` with one random vector z for all
+estimates, and only noise is averaged: J_i is the inverse covariance of the noise, and the sampling variance is that of
+``sum_i W_i L_i z``, which is the variance of one estimate if all L_i are equal.
 
-Given the weights, the pooled estimate is linear: noises are independent and keep their laws, and bias bounds add up in
-absolute value. The weights have an error, too. If a released matrix A + N estimates A, the relative error ``N / A``
-lowers the estimate and raises its weight twofold, so that the mean moves by up to ``(sd of N) / A`` times the noise of
-the estimate. `_with_turned` allows for this at its largest value, in the weakest identified direction.
+Given the weights, the pooled estimate is linear: noises are independent and keep their distributions, and bias bounds
+add up in absolute value. The weights also have errors. If a released matrix A + N estimates A, the relative error
+``N / A`` lowers the estimate and raises its weight by twice as much, so that the mean changes by up to ``(sd of N) /
+A`` times the noise of the estimate. `_with_turned` allows for the largest change, in the weakest identified direction.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
-SINGULAR = 1e-10  # smallest eigenvalue of a mean squared error, relative to the largest
-MOST_OF_RANGE = 0.5  # largest half-length of an interval with hidden directions, as a share of the range
-NO_ANGLE = 1e-9  # sine of the angle below which a direction counts as lying in a space
+SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest
+MOST_OF_RANGE = 0.5  # largest half-length of an interval with unidentified directions, as a share of the public range
+NO_ANGLE = 1e-9  # sine of the angle to a space below which a direction counts as lying in the space
 
 
 @dataclass(frozen=True, eq=False)
 class Pooled(NormalEstimate):
-    """A weighted mean of normal estimates.
+    """A weighted mean of several normal estimates.
 
-    Unidentified directions of several estimates hardly ever coincide, so the mean has none, but is mostly error in
-    such directions. An interval that they lengthen beyond a share of the coefficient's range is not given.
+    Unidentified directions of several estimates hardly ever coincide, so the mean has none, but along such directions
+    it is mostly error. An interval longer than a share of the coefficient's public range is then not given.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -48,7 +48,7 @@ class Pooled(NormalEstimate):
 
 
 def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEstimate:
-    """Return the weighted mean of normal estimates, and of their marginal effects if all have some."""
+    """Return the weighted mean of normal estimates, and of their marginal effects if all estimates have these."""
     unit = _units(estimates)
     scaled = [_in_units(one, 1 / unit) for one in estimates]
     weights, nothing = _weights(scaled, same)
@@ -77,7 +77,7 @@ def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEsti
 
 
 def added(estimates: Sequence[NormalEstimate]) -> Pooled:
-    """Return the sum of independent estimates; a direction not identified in one is not identified in the sum."""
+    """Return the sum of independent estimates; a direction that one does not identify is unidentified in the sum."""
     first, zero = estimates[0], np.zeros_like(estimates[0].sampling)
     return Pooled(
         names=first.names,
@@ -97,22 +97,22 @@ def added(estimates: Sequence[NormalEstimate]) -> Pooled:
 
 
 def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> FloatArray:
-    """Return the variance of ``sum_i W_i L_i z`` with z common to all, where ``L_i L_i'`` is the i-th variance."""
+    """Return the variance of ``sum_i W_i L_i z``, with one random vector z and ``L_i L_i'`` the i-th variance."""
     root = sum((W @ _root(V) for W, V in zip(weights, variances, strict=True)), np.zeros_like(variances[0]))
     return np.asarray(root @ root.T)
 
 
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
-    """Return the noises of the pooled sampling variance: each estimate contributes its variance times w, the size of W.
+    """Return the noises of the pooled sampling variance, to which each estimate's variance contributes w times.
 
-    In ``W V W'`` the factor is w^2.
+    Here w is the norm of the weight matrix W: in ``W V W'`` the factor is w^2.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)
 
 
 def _units(estimates: Sequence[NormalEstimate]) -> FloatArray:
-    """Return the smallest std error of each coefficient over the estimates that identify it, shape (k,)."""
+    """Return, for each coefficient, the smallest std error among the estimates that identify it, shape (k,)."""
     sd = np.sqrt(np.maximum([np.diag(one.sampling + one.noise) for one in estimates], 0.0))
     hidden = np.array([np.linalg.norm(one.hidden, axis=1) > EXACT * one.hidden_size for one in estimates])
     least = np.where(np.isfinite(sd) & (sd > 0) & ~hidden, sd, np.inf).min(axis=0)
@@ -124,7 +124,7 @@ def _in_units(estimate: NormalEstimate, unit: FloatArray) -> NormalEstimate:
 
 
 def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[FloatArray], FloatArray]:
-    """Return the weight of each estimate, shape (k, k), and the directions that none of them identifies, (k, l)."""
+    """Return the estimates' weight matrices, (k, k) each, and the directions that no estimate identifies, (k, l)."""
     k = len(estimates[0].theta)
     informations, known = [], np.zeros((k, k))
     for one in estimates:
@@ -142,14 +142,14 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 
 
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
-    """Return the mean squared error of an estimate apart from common sampling error, at its largest possible bias."""
+    """Return the largest mean squared error matrix of an estimate, without a sampling error that all share."""
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
     return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with an allowance for weights that depend on its noise; see the docstring of this module."""
+    """Return the estimate with a bias bound for weights that depend on its noise; see the module's docstring."""
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)
     return replace(estimate, allowances=(*estimate.allowances, turned))
@@ -160,7 +160,7 @@ def _signals(diagnostics: Iterable[str]) -> list[str]:
 
 
 def _beside(directions: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the orthogonal complement of some directions."""
+    """Return an orthonormal basis of the orthogonal complement of the given directions."""
     U, size, _ = np.linalg.svd(directions)
     return np.asarray(U[:, int((size > NO_ANGLE * size.max(initial=0.0)).sum()) :])
 
@@ -171,9 +171,10 @@ def _root(V: FloatArray) -> FloatArray:
 
 
 def _freedom(variances: Sequence[FloatArray], freedoms: Sequence[float]) -> float:
-    """Return a lower bound, over directions, of the degrees of freedom of a sum of variances (Satterthwaite).
+    """Return a lower bound on the degrees of freedom of a sum of variance matrices in any direction (Satterthwaite).
 
-    The variance of the sum is ``sum 2 v_i^2 / f_i``, and v_i is at most the largest share of i along any direction.
+    With v_i the share of matrix i along a direction and f_i its degrees of freedom, the estimated sum has the relative
+    variance ``sum 2 v_i^2 / f_i``, and v_i is at most the largest share of matrix i along any direction.
     """
     values, vectors = np.linalg.eigh(sum(variances, np.zeros_like(variances[0])))
     kept = values > SINGULAR * max(values.max(initial=0.0), 1e-300)

@@ -1,4 +1,4 @@
-"""Pooled quantiles with intervals between order statistics; the two sides of an interval are pooled separately."""
+"""Pooling of quantiles with intervals between order statistics; the two sides of intervals are pooled separately."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class PooledRanks:
-    """Law of the error of an end of a pooled interval: a mixture in which `parts` of the squared length have each law.
+    """Distribution of rank errors of the ends of a pooled interval, composed of those of the fits' intervals.
 
     Parameters
     ----------
     laws : tuple of RankErrorLaw
+    Distributions of rank errors of the fits' intervals.
     parts : tuple of float
-        Shares of the laws, which add up to 1.
+        Shares of the fits in the squared length that is due to noise, with sum 1.
     """
 
     laws: tuple[RankErrorLaw, ...]
     parts: tuple[float, ...]
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise at level 1 - alpha, relative to that at the released confidence."""
+        """Return the noise margin of an interval at level 1 - alpha, over that at the released confidence."""
         squares = (part * law.stretch(alpha) ** 2 for part, law in zip(self.parts, self.laws, strict=True))
         return float(np.sqrt(sum(squares)))
 
 
 def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) -> OrderStatisticEstimate:
-    """Return the weighted mean of estimates between order statistics, with each side of the intervals pooled by itself.
+    """Return the weighted mean of quantile estimates; the lower and the upper sides of intervals are pooled separately.
 
-    Squared lengths of independent sides add (Zou and Donner 2008). On the same rows this holds for the part due to
-    noise, and lengths due to the common sampling error add. Weights are inverse to squared lengths of whole intervals.
+    Squared lengths of independent sides add up (Zou and Donner 2008). On the same rows this holds for the part due to
+    noise, and lengths due to the common sampling error add up. Weights are inverse to squared interval lengths.
     """
     first = estimates[0]
     R = np.eye(len(first.names))
-    sides = np.array([one.lengths(R, 1 - first.confidence).T for one in estimates])  # fits x sides x estimates
+    sides = np.array([one.lengths(R, 1 - first.confidence).T for one in estimates])  # axes: fits, sides, quantiles
     centre = np.array([one.centre for one in estimates])
     unknown = np.isnan(sides.sum(axis=1)) | np.isnan([one.estimate for one in estimates])
     sampling = np.nan_to_num([one.sampling for one in estimates])
@@ -67,7 +68,7 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
 
 def _ranks(laws: Sequence[RankErrorLaw | None], sizes: FloatArray) -> PooledRanks | None:
-    """Return the law of a pooled end, in which noise of each law has the squared length in `sizes`."""
+    """Return the rank error distribution of a pooled interval; `sizes` are the fits' squared lengths due to noise."""
     some = [(law, float(size)) for law, size in zip(laws, sizes, strict=True) if law is not None and size > 0]
     total = sum(size for _, size in some)
     return PooledRanks(tuple(law for law, _ in some), tuple(size / total for _, size in some)) if some else None

@@ -1,15 +1,16 @@
-"""Linear functions of matrix-t noise: a small matrix with the same law in place of a large one.
+"""Linear functions of matrix-t noise: a small random matrix with the same distribution replaces a large one.
 
-A law with density proportional to ``det(I + W^2)^-s`` is invariant under a change of the orthonormal basis of W (for
-W_00 = 0, if the first vector stays), and a leading submatrix of W has a law of the same kind. A linear function
-of W is ``<C, W>``, the sum of products of entries, with a symmetric C. If the orthonormal columns of U span the range
-of C, it is ``<U'CU, U'WU>``, and U'WU has the law of a submatrix with as many rows as C has rank. Noise ``f'W v`` in a
-coefficient has rank 2, however many coefficients there are; missing entries of W (products of two dummies of one
-factor) raise the rank by a few.
+Let W have a density proportional to ``det(I + W^2)^-s``. It is invariant under a change of the orthonormal basis (for
+W_00 = 0, if the first vector stays), and a leading submatrix of W has a density of the same kind. A linear function
+of W is ``<C, W>``, the sum of products of entries, with a symmetric C. If the orthonormal columns of V span the range
+of C, it is ``<V'CV, V'WV>``, and V'WV has the distribution of a submatrix with as many rows as C has rank. Noise
+``f'W v`` in a coefficient has rank 2 at any number of coefficients; missing entries of W (products of two dummies of
+one factor) raise the rank by a few.
 
-C is never computed. U a is linear in W, and its i-th entry is linear in W's row i: ``<C, W> = f'(U a)`` with ``2 C =
-diag(f) B + B' diag(f)``. Entries of U are those of W times public scales, the products of two numbers, so that B has
-rank 1, or a few more if entries are missing: with ``B = L R'``, ``2 C = (f L) R' + R (f L)'``.
+C is never computed. The released noise matrix U has the entries of W times public scales, which are products of two
+numbers. A noise ``f'(U a)`` is linear in W: its i-th term is linear in row i of W, so ``f'(U a) = <C, W>`` with
+``2 C = diag(f) B + B' diag(f)``. B has rank 1, or a few more if entries are missing: with ``B = L R'``, ``2 C = (f
+L) R' + R (f L)'``.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ import numpy as np
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-LEFT_OUT = 1e-7  # relative size of the part outside the range found; draws resolve only .01
+LEFT_OUT = 1e-7  # relative size below which a matrix's part outside a basis is neglected; simulation resolves .01
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
-    """Return noise of the same law from a matrix of at most half as many rows; the noise itself if there is none.
+    """Return noise with the same distribution from a matrix of at most half as many rows, or else the noise itself.
 
     Parameters
     ----------
     noise : Loading
     apart : bool
-        Whether only the law of each coordinate by itself must be the same; otherwise the joint law is.
+        Whether only the marginal distributions of coordinates must be the same; otherwise the joint distribution is.
     """
     law: Any = noise.law
     if noise.sums is None or not hasattr(law, "beyond"):
@@ -42,9 +43,9 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     hollow, inside = int(joined and not ((i == 0) & (j == 0)).any()), joined | (i > 0)
     onto, indices = noise.sums.onto.tocoo(), np.unique(np.concatenate([i[inside], j[inside]]))
     most = len(indices) // 2
-    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the count is not part of the matrix
+    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the row count is not part of W
         return noise
-    if not apart and len(noise.matrix) > most:  # the joint law has at least as many directions
+    if not apart and len(noise.matrix) > most:  # the joint distribution has too high a rank
         return noise
     B = _by_places(onto, law)[np.ix_(indices, indices)]
     (L,) = _spans(B[None], most + 1)
@@ -72,7 +73,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 
 
 def _by_places(onto: Any, law: Any) -> FloatArray:
-    """Return B: the coefficient of each entry of W in the entry of U a of the same row."""
+    """Return the matrix B: B_ij is the coefficient of W_ij in the i-th entry of U a."""
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row
     B: FloatArray = np.zeros((size, size))
@@ -83,8 +84,8 @@ def _by_places(onto: Any, law: Any) -> FloatArray:
 def _spans(matrices: FloatArray, most: int) -> FloatArray:
     """Return an orthonormal basis of each matrix's column space, shape (r, p, u), for matrices of shape (r, p, k).
 
-    The longest column is selected and projected out of the others, until all are zero or u is `most`. A matrix of
-    smaller rank than another has zeros in its last columns.
+    The longest column is added to the basis and projected out of the other columns, until all are zero or u is `most`.
+    The basis of a matrix of smaller rank has zeros in its last columns.
     """
     r, p, _ = matrices.shape
     left, found = matrices.copy(), [np.zeros((r, p, 0))]

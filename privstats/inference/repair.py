@@ -1,4 +1,4 @@
-"""Repair of noisy symmetric matrices: pure post-processing."""
+"""Repair of noisy symmetric matrices, by post-processing alone: limits of eigenvalues, and shrinkage."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-LEAST_PART = 0.4  # smallest eigenvalue of a shrunk matrix, relative to the target's mean eigenvalue
+LEAST_PART = 0.4  # lower limit of eigenvalues of a shrunk matrix, relative to the target's mean eigenvalue
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:
-    """Return the nearest symmetric matrix, in the Frobenius norm, whose eigenvalues are between `least` and `most`.
+    """Return the symmetric matrix nearest in Frobenius norm with all eigenvalues between `least` and `most`.
 
     If `least` exceeds `most`, all eigenvalues are `most`.
     """
@@ -19,25 +19,25 @@ def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.i
 
 
 def kept_share(gap: FloatArray, noise: float) -> float:
-    """Return ``max(0, 1 - noise / |gap|^2)``, the share of a difference that its noise does not explain."""
+    """Return ``max(0, 1 - noise / |gap|^2)``, the share of a squared difference that its noise does not explain."""
     squared = float((gap**2).sum())
     return max(0.0, 1 - noise / squared) if squared > 0 else 0.0
 
 
 def shrink_toward(matrix: FloatArray, target: FloatArray, noise: float) -> FloatArray:
-    """Return a noisy matrix shrunk toward a target, by the share of their difference that noise explains.
+    """Return a noisy matrix shrunk toward a target, by the share of noise in their squared difference.
 
     Parameters
     ----------
     matrix, target : ndarray, shape (p, p)
-        Symmetric; the target is positive definite.
+        Symmetric matrices; the target is positive definite.
     noise : float
         Expected squared Frobenius norm of the matrix's noise.
 
     Returns
     -------
     ndarray, shape (p, p)
-        Positive definite: each eigenvalue is at least `LEAST_PART` times the target's mean eigenvalue.
+        Positive definite matrix: each eigenvalue is at least `LEAST_PART` times the target's mean eigenvalue.
     """
     gap = matrix - target
     return raise_eigenvalues(target + kept_share(gap, noise) * gap, LEAST_PART * float(np.trace(target)) / len(target))

@@ -1,6 +1,6 @@
-"""Simulation of known laws: draws of noise that is not normal, for quantiles of its linear functions.
+"""Simulation of noise that is not normal, by its known distribution, for quantiles of linear functions of the noise.
 
-The random stream is public and fixed, so that an interval is the same at each call. It is never used to make noise.
+The random stream is public and fixed, so that an interval is the same at each call. No noise of a release is from it.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-DRAWS = 9_999  # a .95 quantile of pure noise has a relative error of 1%, and p-values go down to 1e-4
-FEWEST = 999  # least number of draws, for noise with very many coordinates
-WORK = 2.0**24  # largest cost of all draws (`_work`), unless they are the fewest
-KNOTS = 1801  # size of tables of gamma quantiles
-BLOCK = 2**21  # coordinates in memory at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # unit laws whose draws are cached, and most coordinates of each
-SINGLE = 32  # number of largest draws that are not grouped
-GROWTH = 1.12  # growth factor of the groups of smaller draws
+DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%, and p-values go down to 1e-4
+FEWEST = 999  # smallest number of draws, for noise with very many coordinates
+WORK = 2.0**24  # largest cost of all draws (`_work`); the number of draws is reduced to meet it, but not below `FEWEST`
+KNOTS = 1801  # number of entries of a table of gamma quantiles
+BLOCK = 2**21  # number of simulated coordinates in memory at a time
+KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and most coordinates of each
+SINGLE = 32  # number of the largest draws that are kept as they are, not grouped
+GROWTH = 1.12  # ratio of the number of draws up to the end of a group to that up to its start
 
 
 class PublicStream:
-    """A fixed stream of numbers with the methods that samplers of laws use: SplitMix64 (Steele et al. 2014).
+    """A fixed stream of pseudo-random numbers, by SplitMix64 (Steele et al. 2014), with methods of a numpy generator.
 
     Parameters
     ----------
     key : int
-        Streams with different keys are unrelated.
+        Number of the stream; streams with different numbers are unrelated.
     """
 
     def __init__(self, key: int) -> None:
         self._next = np.uint64((key * 0xD1342543DE82EF95 + 1) % 2**64)
 
     def _uniform(self, size: Any) -> FloatArray:
-        """Return numbers in (0, 1), by hashing a counter."""
+        """Return uniform numbers in (0, 1), by hashing a counter."""
         count = np.uint64(np.prod(size, dtype=np.int64))
         with np.errstate(over="ignore"):
             z = (self._next + np.arange(count, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
@@ -67,9 +67,10 @@ class PublicStream:
 
 
 def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
-    """Return gamma quantiles at the levels of normal quantiles z.
+    """Return the gamma quantiles with the same probabilities as the normal quantiles z.
 
-    For a single shape, a table of cube roots is used, which are nearly linear in z (Wilson and Hilferty 1931).
+    For a single shape parameter, they are interpolated in a table of cube roots, which are nearly linear in z (Wilson
+    and Hilferty 1931).
     """
     if np.ndim(shape) or z.size < KNOTS:
         return np.asarray(np.where(z < 0, gammaincinv(shape, ndtr(z)), gammainccinv(shape, ndtr(-z))), dtype=float)
@@ -79,11 +80,11 @@ def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
 
 
 def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
-    """Return joint draws of a sum of independent noises, shape (draws, m)."""
+    """Return draws of the sum of independent noise vectors, shape (draws, m)."""
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
-        used = noise.matrix.any(axis=1)  # each of many groups has noise of its own
+        used = noise.matrix.any(axis=1)  # with many groups, a noise enters few coordinates
         some, start = replace(noise, matrix=noise.matrix[used]), 0
         for draws in _draws(key, noise, size):
             total[start : start + len(draws), used] += some.of(draws)
@@ -92,12 +93,12 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 
 def remembered(noise: Loading) -> bool:
-    """Return whether draws of a noise, up to its scale, are few enough to be cached."""
+    """Return whether the draws of a noise, up to its scale, have few enough coordinates to be cached."""
     return hasattr(noise.law, "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
 def _work(noise: Loading) -> float:
-    """Return the cost of a draw in coordinates; it is higher for a matrix, whose coordinates are dependent."""
+    """Return the cost of a draw, in independent coordinates; the dependent coordinates of a matrix cost more."""
     k = max(1, noise.coordinates)
     return float(k if getattr(noise.law, "pairs", None) is None else k**1.5)
 
@@ -118,7 +119,7 @@ def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """A law up to its scale, with a stream and a number of draws."""
+    """Key of cached draws: a noise distribution up to its scale, the number of a stream, and the number of draws."""
 
     key: int
     draws: int
@@ -127,24 +128,24 @@ class _Unit:
 
 
 def _unit_of(law: Any) -> tuple[Any, ...]:
-    """Return the identity of a law up to its scale: laws with equal identities are multiples of one law."""
+    """Return a key of a noise distribution that is equal for distributions that differ in scale only."""
     rest = (getattr(law, f.name) for f in fields(law) if f.name != "scale")
     return (type(law), len(law.scale), *(np.asarray(value).tobytes() for value in rest))
 
 
 @lru_cache(maxsize=KEPT)
 def _unit_draws(of: _Unit) -> FloatArray:
-    """Return draws of a law of scale one, from a public stream, the same at every fit."""
+    """Return draws of a noise distribution at scale one, from a public stream: the same draws in every fit."""
     draws: FloatArray = of.law.standard(PublicStream(of.key), (of.draws, len(of.law.scale)))
     draws.flags.writeable = False
     return draws
 
 
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a symmetric law on few points that approximates draws: sizes, shape (w, q), and weights, shape (w,).
+    """Return a symmetric distribution on few points that approximates draws: sizes, (w, q), and weights, (w,).
 
-    Sizes of draws are sorted, and neighbours are replaced by their root mean square, except for the largest ones. They
-    are rescaled to the known `variance` of the law, shape (q,).
+    Absolute values of the draws are sorted, and neighbours are replaced by their root mean square, except for the
+    largest ones. All are rescaled to the known `variance` of the noise, shape (q,).
     """
     D = len(draws)
     ends = [*range(SINGLE), D]
@@ -152,7 +153,7 @@ def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatA
         ends.insert(-1, int(np.ceil(ends[-2] * GROWTH)))
     starts = np.array(ends[:-1])
     count = np.diff(ends)
-    squares = -np.sort(-(np.ascontiguousarray(draws.T) ** 2)).T  # contiguous memory sorts twice as fast
+    squares = -np.sort(-(np.ascontiguousarray(draws.T) ** 2)).T  # sorting contiguous memory is twice as fast
     mean = np.add.reduceat(squares, starts, axis=0) / count[:, None]
     scale = variance / np.maximum((count / D) @ mean, 1e-300)
     return np.sqrt(mean * scale), count / D

@@ -1,4 +1,4 @@
-"""Intervals and p-values that are valid for several linear functions jointly, by the largest standardised error."""
+"""Simultaneous intervals and p-values for several linear functions, by the largest standardised error."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Half-lengths and p-values of q linear functions that are valid jointly.
+    """Simultaneous half-lengths and p-values of q linear functions.
 
     Parameters
     ----------
     half : ndarray, shape (q,)
-        Half-lengths of intervals that all cover with the requested probability.
+        Half-lengths of intervals that jointly cover with the requested probability.
     pvalues : ndarray, shape (q,)
-        Adjusted p-values: the probability that any function errs by as many std errors.
+        Adjusted p-values: the probability that some function has an error of at least as many std errors.
     draws : int
         Number of draws of the joint law of the errors.
     """
@@ -30,20 +30,21 @@ class Together:
 
 
 def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: FloatArray) -> Together:
-    """Return half-lengths at level 1 - alpha and adjusted p-values of ``R theta``, at a distance from a hypothesis.
+    """Return simultaneous half-lengths at level 1 - alpha and adjusted p-values of ``R theta``.
 
-    The error of function j is ``X_j + b_j``, where X has a known joint law and ``|b_j| <= a_j``, its bias bound. With c
-    the 1 - alpha quantile of ``max_j |X_j| / s_j`` all ``|X_j + b_j| <= a_j + c s_j`` with probability 1 - alpha,
-    whatever the b_j are. c is an order statistic of draws, chosen so that few draws lengthen the intervals but do not
-    lower coverage. No half-length is shorter than that for the function alone.
+    The error of function j is ``X_j + b_j``, where X has a known joint distribution and ``|b_j|`` is at most the bias
+    bound a_j. Let c be the 1 - alpha quantile of ``max_j |X_j| / s_j``. Then all ``|X_j + b_j| <= a_j + c s_j`` with
+    probability 1 - alpha, at any biases. The quantile c is an order statistic of draws, chosen so that few draws
+    lengthen the intervals but do not lower coverage. No half-length is below that for the function alone.
 
     Parameters
     ----------
     estimate : NormalEstimate
     R : ndarray, shape (q, k)
-        All rows are identified, and q is at least 1.
+        Matrix with q >= 1 rows, all with identified ``R theta``.
     alpha : float
     distance : ndarray, shape (q,)
+    Differences of the estimates from the hypotheses.
     """
     law = estimate.error_law(R)
     largest = np.sort((np.abs(estimate.joint_errors(R)) / law.sd).max(axis=1))

@@ -1,4 +1,4 @@
-"""Tables: counts and densities with intervals, and estimates without any."""
+"""Tables of counts and of densities with intervals, and estimates without intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Table(NormalEstimate):
-    """Numbers with intervals, for which zero is not a hypothesis of interest."""
+    """Estimates with intervals but without tests, since zero is no hypothesis of interest."""
 
     tested: ClassVar[bool] = False
 
@@ -26,7 +26,7 @@ class Table(NormalEstimate):
 def counts_table(
     names: Sequence[str], counts: FloatArray, noises: tuple[Loading, ...], notes: Sequence[Note] = ()
 ) -> Table:
-    """Return released counts of rows, shape (k,); they describe the data, so that privacy noise is the only error.
+    """Return the table of k released counts of rows; they describe the data, so their only error is privacy noise.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def density_table(
     noises: tuple[Loading, ...],
     notes: Sequence[Note] = (),
 ) -> Table:
-    """Return population densities: shares of bins over their widths, group by group and bin by bin.
+    """Return the table of population densities, the shares of bins over the bins' widths, ordered by group, then bin.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def density_table(
     counts : ndarray, shape (groups, bins)
         Released counts.
     total : ndarray, shape (groups,)
-        Rows of each group, positive.
+        Number of rows in each group, positive.
     width : ndarray, shape (bins,)
-        Widths of the bins; ones for levels.
+        Widths of the bins; 1 for levels.
     noises : tuple of Loading
         Noise in ``counts.ravel()``.
     notes : sequence of Note
@@ -71,27 +71,27 @@ def density_table(
 
 @dataclass(frozen=True, eq=False)
 class PointEstimate(Estimate):
-    """Estimates without std errors and intervals: everything but `params` is NaN.
+    """Estimates without std errors and intervals: all results except `params` are NaN.
 
     Parameters
     ----------
     names : tuple of str
     theta : ndarray, shape (k,)
     remarks : tuple of Note
-        Notes, among them why there are no intervals.
+        Notes, among them the reason why there are no intervals.
     diagnostics : mapping of str to float
     noise : ndarray, shape (k, k), optional
-        For a fit whose whole budget was spent on the estimates: covariance of the noise in theta, NaN if unknown;
-        `notes` then states the size of the noise.
+        Covariance of the noise in theta, NaN if unknown, for a fit that spent its whole budget on the estimates; the
+        notes then state the size of the noise.
     given : str
-        Assumptions behind the size of the noise, in words.
+        Assumptions on which the size of the noise rests, in words.
     hidden : ndarray, shape (k, l), optional
-        Directions whose noise is unknown, because their information may be noise.
+        Directions of theta with unknown noise, because the released information along these may be noise.
     hidden_size : ndarray, shape (k,), optional
         Largest size of the entries of `hidden` before cancellation.
     bound : ndarray, shape (k, b), optional
-        Unidentified directions with the largest values that their bounds allow; `noise` includes them. The size of the
-        noise is unknown in an estimate in which they exceed all other noise.
+        Unidentified directions, each times the largest size of theta along it; `noise` includes these terms. The size
+        of the noise is unknown in an estimate in which they exceed all other noise.
     """
 
     names: tuple[str, ...]
@@ -107,28 +107,28 @@ class PointEstimate(Estimate):
 
     @classmethod
     def of(cls, estimate: NormalEstimate, notes: Sequence[Note] = ()) -> PointEstimate:
-        """Return the estimates alone, of a fit without intervals; those that are not identified stay NaN.
+        """Return the estimates of a fit without their intervals; estimates that are not identified stay NaN.
 
         Parameters
         ----------
         estimate : NormalEstimate
         notes : sequence of Note
-            Notes on why there are no intervals.
+            Notes with the reason why there are no intervals.
         """
         kept = tuple(one for one in estimate.notes if one.key != "clipped")
         return cls(estimate.names, estimate.params(), (*kept, *notes), estimate.diagnostics)
 
     @classmethod
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
-        """Return all estimates of a fit whose whole budget was spent on them, with the size of their noise.
+        """Return all estimates of a fit that spent its whole budget on the estimates, with the size of their noise.
 
-        Unidentified directions count with the largest values that their bounds allow. Notes on intervals are left out.
+        Along unidentified directions theta counts as noise, of the largest possible size. It has no notes on intervals.
 
         Parameters
         ----------
         estimate : NormalEstimate
         hidden : ndarray, shape (k, l)
-            Directions whose noise is unknown.
+            Directions of theta with unknown noise.
         remarks : sequence of Note
         """
         roots = [estimate.unidentified, *(one.size * one.loading for one in estimate.leaning)]
@@ -140,14 +140,14 @@ class PointEstimate(Estimate):
 
     @property
     def sizes(self) -> FloatArray:
-        """Standard deviations of the noise, NaN where it is not known, shape (k,)."""
+        """Standard deviations of the noise in the estimates, shape (k,); NaN if unknown."""
         if self.noise is None:
             return np.full(len(self.names), np.nan)
         sizes = np.sqrt(np.diag(self.noise))
         if self.hidden is None or self.hidden_size is None:
             return sizes
         known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
-        if self.bound is not None:  # what noise hides is no noise: it may be a small part of the size only
+        if self.bound is not None:  # the bound of unidentified directions is no noise: it may be a small part only
             known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
         return np.where(known, sizes, np.nan)
 
@@ -185,6 +185,6 @@ class PointEstimate(Estimate):
 
 
 def through(matrix: FloatArray, values: FloatArray) -> FloatArray:
-    """Return ``matrix @ values``; an unknown value makes only those results unknown in which it has a coefficient."""
+    """Return ``matrix @ values``; a NaN value affects only results in which its coefficient is not zero."""
     enters = ((matrix != 0) & np.isnan(values)).any(axis=1)
     return np.where(enters, np.nan, matrix @ np.nan_to_num(values))

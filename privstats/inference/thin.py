@@ -9,14 +9,14 @@ import scipy
 
 from privstats.numerics.law import FloatArray, IntArray
 
-LARGE = 1 << 16  # number of entries from which on a matrix may be stored as sparse
-SPARSE = 0.05  # largest share of non-zero entries of a sparse matrix
+LARGE = 1 << 16  # smallest number of entries of a matrix that is stored as sparse
+SPARSE = 0.05  # largest share of non-zero entries of a matrix that is stored as sparse
 
 
 def thin(matrix: FloatArray) -> Any:
-    """Return a large matrix with few non-zero entries as a sparse array, other matrices unchanged.
+    """Return the matrix, as a sparse array if it is large and has few non-zero entries.
 
-    Products with dense arrays are dense.
+    Products of sparse and dense arrays are dense.
 
     >>> type(thin(np.eye(300))).__name__, type(thin(np.eye(3))).__name__
     ('csr_array', 'ndarray')
@@ -26,7 +26,7 @@ def thin(matrix: FloatArray) -> Any:
 
 
 def picking(columns: IntArray, of: int) -> Any:
-    """Return the matrix P for which ``P @ x`` is ``x[columns]``, where x has length `of`; a large one is sparse.
+    """Return the matrix P with ``P @ x = x[columns]`` for x of length `of`; a large matrix is sparse.
 
     >>> picking(np.array([2, 0]), 3)
     array([[0., 0., 1.],

@@ -1,1 +1,1 @@
-"""What is fitted, by which estimator, and the map back to the user's units."""
+"""Models: the formula and arguments of a call, the choice of an estimator, and the map back to the user's units."""

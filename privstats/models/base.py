@@ -1,4 +1,4 @@
-"""A model: a self-checking record of the formula and arguments of the user, without privacy or randomness."""
+"""A model: a record of the user's formula and arguments, which checks itself; it has neither budget nor randomness."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from privstats.privacy.promise import Neighbors, Promise, is_number
 
 @dataclass(frozen=True)
 class Choice:
-    """An estimator with the names and texts that describe it.
+    """The estimator of a fit, with the names and texts that describe it.
 
     Parameters
     ----------
     estimator : Estimator
-        A frozen conversation with its options.
+        Estimator with its options.
     mech : str
-        Its name, as the user writes it.
+        Name of the method, as the user writes it.
     noise : str, optional
-        Name of the distribution of its noise, where there is one to choose.
+        Name of the noise distribution, if the user can choose one.
     why : str
-        Why it was chosen, where it was left to the package; else empty.
+        Reason for the choice if mech="auto"; otherwise empty.
     noises : mapping, optional
-        The same for each method between which the estimator chooses.
+        Names of noise distributions by method, if the estimator chooses between methods.
     branches : mapping, optional
-        The methods, by the name of the estimator's branch.
+        Names of these methods, by branch of the estimator.
     """
 
     estimator: Any
@@ -43,7 +43,7 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """Description of the method, in words."""
+        """The method in words."""
         return METHODS.get(self.mech, self.mech)
 
 
@@ -72,7 +72,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Labels:
-    """How the numbers of an estimate are labelled; fields as in `FitFacts`."""
+    """Labels of the numbers of an estimate; the fields are those of `FitFacts`."""
 
     keys: tuple[str, ...] = ("term",)
     labels: tuple[tuple[Any, ...], ...] = ()
@@ -81,15 +81,15 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Model(ABC):
-    """What is fitted.
+    """A model to fit: a formula, public declarations of its columns, and a subset of rows.
 
     Parameters
     ----------
     formula : str
     domain : Domain, dict or None
-        What is publicly declared of the columns.
+        Public declarations of the columns: bounds or levels.
     subset : str, optional
-        Rows to use.
+        Condition on the rows to use.
     """
 
     formula: str
@@ -110,38 +110,38 @@ class Model(ABC):
         self.check()
 
     example: ClassVar[str] = "y ~ x"
-    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods that keep (eps, delta) only, or can
+    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods that can give (eps, delta) other than by normal noise
 
     def declared(self, domain: Domain) -> Domain:
-        """Return the domain, extended by declarations in other arguments (bins)."""
+        """Return the domain, extended by declarations in other arguments, such as bins."""
         return domain
 
     def check(self) -> None:  # noqa: B027 most models have nothing more to check
-        """Refuse arguments out of range."""
+        """Raise an error if an argument is out of range."""
 
     @property
     def known(self) -> Domain:
-        """What is declared of the columns; hints are not, which are for forecasts alone."""
+        """Declarations of the columns, without hints, which serve for forecasts only."""
         assert isinstance(self.domain, Domain)
         return self.domain.without_hints()
 
     @property
     def hints(self) -> Mapping[str, Hint]:
-        """Hints about the columns: assumptions for forecasts."""
+        """Hints about the columns, by name: assumptions for forecasts."""
         assert isinstance(self.domain, Domain)
         return self.domain.hints
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What is fitted, in words, after "Private "."""
+        """Title of the fit in a summary, which follows the word "Private"."""
 
     @abstractmethod
     def bind(self, rows: int | None) -> Any:
-        """Return the design: the map from rows to numbers, which holds no data; `rows` is their public number."""
+        """Return the design, a map from rows to numbers without data; `rows` is the number of rows, if public."""
 
     def with_bounds(self, design: Any, bounds: Mapping[str, tuple[float, float]]) -> Any:
-        """Return the design with estimated bounds of the factors that lack them."""
+        """Return the design with estimated bounds for the columns that lack declared bounds."""
         return design.with_bounds(bounds)
 
     @abstractmethod
@@ -155,7 +155,7 @@ class Model(ABC):
         rows: int | None,
         intervals: bool = True,
     ) -> Choice:
-        """Return the estimator of this name with the options that were given; "auto" by a public table.
+        """Return the estimator of a method with the user's options; "auto" chooses by public facts.
 
         Parameters
         ----------
@@ -165,26 +165,26 @@ class Model(ABC):
         design : Design
         neighbors : Neighbors
         rows : int or None
-            Their public number; None where it is private.
+            Number of rows; None if it is private.
         intervals : bool
-            Whether intervals are wanted, or the whole budget is for the estimate.
+            Whether intervals are wanted; otherwise the whole budget is spent on the estimates.
 
         Raises
         ------
         OptionError
-            If there is none of this name, or it has no such option.
+            If there is no such method, or the method has no such option.
         """
 
     def in_units(self, estimate: Any, design: Any) -> Any:
-        """Return the estimate in the user's units, from the estimator's coordinates."""
+        """Return the estimate in the user's units, from that in the estimator's units."""
         return estimate.mapped(*design.to_original())
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
-        """Return the labels of the numbers of an estimate; by default its names."""
+        """Return the labels of the numbers of an estimate; by default the coefficients' names."""
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
-        """Return the name of the assumption of intervals on the errors; None where there is no such choice."""
+        """Return the assumption on errors that intervals make, as in `cov_type`; None without such a choice."""
         return None
 
     def least_rows(self, design: Any) -> int:
@@ -192,27 +192,27 @@ class Model(ABC):
         return 1
 
     def residual_unit(self, design: Any) -> float:
-        """Return the length, in units of the response, of a residual of 1 in the estimator's units."""
+        """Return the size, in the response's units, of a residual of 1 in the estimator's units."""
         return 1.0
 
     @property
     def by_parts(self) -> str:
-        """What to write for a method that takes the rows in parts, in place of one that needs all of them at once."""
+        """Argument that selects a method that reads the rows in parts, for errors about a method that cannot."""
         return "mech='auto'"
 
     @property
     def link_name(self) -> str | None:
-        """Name of the link through which predictions are made; None where there is none."""
+        """Name of the link function; None without a link."""
         return None
 
     @property
     def family_name(self) -> str | None:
-        """Name of the family of a generalized linear model; None of other models."""
+        """Name of the family of a generalized linear model; None for other models."""
         return None
 
     @property
     def taus(self) -> tuple[float, ...]:
-        """Quantiles of a quantile regression; none of other models."""
+        """Probabilities of a quantile regression; an empty tuple for other models."""
         return ()
 
 
@@ -220,7 +220,7 @@ EXPRESSIONS = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
 
 
 def one_of(argument: str, value: Any, known: Iterable[str]) -> None:
-    """Refuse an unknown name.
+    """Raise an error if the value of an argument is not one of the known names.
 
     Raises
     ------
@@ -239,20 +239,20 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A row of a table of estimators.
+    """An entry of a model's table of estimators.
 
     Parameters
     ----------
     estimator : type
-        The class, whose fields are the options that it has.
+        Class of the estimator; its fields are its options.
     fixed : mapping
-        Fields that the model sets.
+        Fields that the model sets, and not the user.
     noise : str, optional
-        Name of the distribution of its noise.
+        Name of the noise distribution.
     noises : mapping, optional
-        The same for each method between which it chooses.
+        Names of noise distributions by method, if the estimator chooses between methods.
     branches : mapping, optional
-        The methods, by the name of the estimator's branch.
+        Names of these methods, by branch of the estimator.
     """
 
     estimator: type
@@ -262,7 +262,7 @@ class Candidate:
     branches: Mapping[str, str] = field(default_factory=dict)
 
     def choice(self, mech: str, options: Mapping[str, Any], why: str) -> Choice:
-        """Return the estimator with these options."""
+        """Return the estimator with the given options, and the texts that describe it."""
         estimator = build(self.estimator, mech, options, **self.fixed)
         return Choice(estimator, mech, self.noise, why, self.noises, self.branches)
 
@@ -270,24 +270,24 @@ class Candidate:
 def chosen(
     mech: str, table: Mapping[str, Candidate], auto: tuple[str, Candidate], options: Mapping[str, Any], why: str
 ) -> Choice:
-    """Return the estimator of a name with its options.
+    """Return the estimator of a method with the user's options.
 
     Parameters
     ----------
     mech : str
-        A name of the table, or "auto".
+        Name of a method in the table, or "auto".
     table : mapping of str to Candidate
     auto : tuple of (str, Candidate)
-        Which name "auto" stands for; the entry may have more branches than that of the table.
+        Name and entry that "auto" stands for; the entry may have more branches than the table's.
     options : mapping
-        The options that the user gave.
+        Options that the user gave.
     why : str
-        Why "auto" takes it.
+        Reason for the choice of "auto".
 
     Raises
     ------
     OptionError
-        If there is no such name, or it has no such option.
+        If there is no such method, or the method has no such option.
     """
     one_of("mech", mech, ("auto", *table))
     if mech != "auto":
@@ -311,17 +311,17 @@ def chosen(
 
 
 def own_options(entry: Candidate) -> set[str]:
-    """Return the names of the options that an estimator has for its users."""
+    """Return the names of the options of an estimator that users may set."""
     return {f.name for f in fields(entry.estimator)} - {*FIXED, *entry.fixed}
 
 
 def levels_of(name: str, value: Any) -> tuple[float, ...]:
-    """Return levels of quantiles, ascending.
+    """Return the probabilities of quantiles, ascending.
 
     Raises
     ------
     OptionError
-        If they are not different numbers between 0 and 1.
+        If the probabilities are not different numbers between 0 and 1.
     """
     try:
         several = (value,) if is_number(value) or isinstance(value, str) else tuple(value)

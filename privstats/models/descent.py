@@ -1,4 +1,4 @@
-"""Noisy optimisation of bounded scores, as in the literature: its rows in the tables, and its requirements."""
+"""Noisy optimisation with bounded scores, as in the literature: entries for tables of estimators, and requirements."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from privstats.privacy.promise import ApproxDP, Neighbors, Promise
 DESCENTS: Mapping[str, type[NoisyGradientDescent | NoisyStochasticDescent]] = MappingProxyType(
     {"ngd": NoisyGradientDescent, "noisy_newton": NoisyNewton, "sgd": NoisyStochasticDescent}
 )
-SUBSAMPLED = frozenset({"sgd"})  # which keep eps with a delta, and nothing else
+SUBSAMPLED = frozenset({"sgd"})  # methods that guarantee (eps, delta) and no other kind of privacy
 NAMED = listed([repr(mech) for mech in DESCENTS])
 
 
 def descends(mech: object) -> bool:
-    """Return whether this is the name of a method of noisy optimisation."""
+    """Return whether `mech` is the name of a method of noisy optimisation."""
     return isinstance(mech, str) and mech in DESCENTS
 
 
 def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
-    """Return the table of noisy optimisation of a loss."""
+    """Return the table of methods that minimise a loss by noisy optimisation."""
     own = {"noises": NORMAL, "loss": loss, "rows": rows or 0}
     return {mech: Candidate(estimator, own, "gaussian") for mech, estimator in DESCENTS.items()}
 
@@ -35,14 +35,14 @@ def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
 def refuse_descent(
     mech: str, promise: Promise, neighbors: Neighbors, rows: int | None, noise: Any, weights: str | None
 ) -> None:
-    """Refuse noisy optimisation by name where its guarantee does not reach, and say what it needs.
+    """Raise an error if noisy optimisation is asked for under conditions that its privacy guarantee does not cover.
 
     Raises
     ------
     BudgetError
-        If the promise is a pure one.
+        If the budget is of another kind than the method's guarantee, such as pure eps.
     OptionError
-        If rows have units or weights, or their number is private.
+        If rows have units or weights, or the number of rows is private.
     """
     if not descends(mech):
         return

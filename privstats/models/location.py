@@ -1,4 +1,4 @@
-"""Models of the location of columns and of the counts of their values, and their tables of estimators."""
+"""Models for means, quantiles, modes and histograms of columns, and their tables of estimators."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from privstats.models.regression import Carrying
 from privstats.privacy.promise import ApproxDP, Neighbors, Promise, is_number
 
 PROPOSE = ProposeTestRelease()
-EXACT_COLUMNS = 3  # a geometric median of more columns is the end of a Markov chain
+EXACT_COLUMNS = 3  # largest number of columns with an exact sampler of the geometric median; beyond, a Markov chain
 KNORM_NOISES: Mapping[str, Mechanism] = {"linf": Cube(), "l1": Laplace(), "l2": Spherical()}
 SMOOTH: Mapping[str, Mechanism] = {
     "cauchy": SmoothCauchy(), "laplace": SmoothLaplace(), "laplaceln": SmoothLaplaceLN(), "gaussian": SmoothGaussian(),
@@ -48,7 +48,7 @@ SMOOTH: Mapping[str, Mechanism] = {
 
 @dataclass(frozen=True, eq=False)
 class Location(Model):
-    """Columns, by group where there is one."""
+    """A model that describes columns, of all rows or by group."""
 
     example: ClassVar[str] = "x"
 
@@ -73,15 +73,15 @@ class Location(Model):
 
     @property
     def grid_given(self) -> bool:
-        """Whether candidates are the points of a grid, so that bounds must be declared."""
+        """Whether the user gave a grid of candidates, which needs declared bounds."""
         return False
 
     def columns(self) -> Columns:
-        """Return the map from rows to values."""
+        """Return the map from rows to the values of the columns."""
         return bind_columns(self.formula, self.known, subset=self.subset)
 
     def check_columns(self, design: Columns) -> None:
-        """Refuse columns with levels where numbers are needed."""
+        """Raise an error if numbers are needed and a column has levels."""
         design.numeric(f"dp_{self.verb}")
 
     verb: ClassVar[str] = ""
@@ -92,15 +92,16 @@ class Location(Model):
 
 @dataclass(frozen=True, eq=False)
 class ColumnQuantile(Location):
-    """Quantiles of columns.
+    """Quantiles of columns, of all rows or by group.
 
     Parameters
     ----------
     q : float or sequence of float
+    Probabilities of the quantiles.
     tau : float or sequence of float, optional
-        The same.
+    Another name for `q`.
     alpha : float
-        One minus the confidence of the intervals that are released.
+        One minus the confidence level of the released intervals.
     """
 
     q: Any = 0.5
@@ -164,7 +165,7 @@ class ColumnQuantile(Location):
 
 
 def _smooth(noise: Any, promise: Promise) -> Mechanism:
-    """Return the mechanism of smooth sensitivity with this noise."""
+    """Return the smooth sensitivity mechanism with noise of the given name."""
     if noise is not None:
         one_of("noise", noise, tuple(SMOOTH))
     mechanism = SMOOTH["cauchy" if noise is None else noise]
@@ -175,11 +176,12 @@ def _smooth(noise: Any, promise: Promise) -> Mechanism:
 
 @dataclass(frozen=True, eq=False)
 class ColumnMedian(ColumnQuantile):
-    """Medians of columns, or the point of several with the least sum of distances.
+    """Medians of columns, or the geometric median of several: the point with the least sum of distances from rows.
 
     Parameters
     ----------
     geometric : bool
+    Whether to estimate the geometric median.
     """
 
     geometric: bool = False
@@ -223,7 +225,7 @@ class ColumnMedian(ColumnQuantile):
 
 @dataclass(frozen=True, eq=False)
 class ColumnMean(Location):
-    """Means of columns."""
+    """Means of columns, of all rows or by group."""
 
     verb: ClassVar[str] = "mean"
 
@@ -264,11 +266,12 @@ class ColumnMean(Location):
 
 @dataclass(frozen=True, eq=False)
 class Binned(Location):
-    """Counts of one column in bins, or of its levels.
+    """Numbers of rows in the bins of one column, or at its levels.
 
     Parameters
     ----------
     bins : int or sequence of float, optional
+    Number of bins, or their edges.
     """
 
     bins: Any = None
@@ -281,17 +284,17 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Levels have counts, too; bins are checked by those who count."""
+        """Accept numbers and levels; the estimators check bins."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnMode(Binned):
-    """The fullest bin of a column, or its most frequent level.
+    """The mode of a column: the bin with the most rows, or the most frequent level.
 
     Parameters
     ----------
     grid : float, optional
-        Step between the possible values, which are the candidates.
+        Step between the possible values, which are the candidates for the mode.
     """
 
     grid: Any = None
@@ -337,7 +340,7 @@ class ColumnMode(Binned):
 
 @dataclass(frozen=True, eq=False)
 class ColumnHistogram(Binned):
-    """Counts, or densities, of the bins of a column."""
+    """A histogram of a column: counts or densities of its bins."""
 
     verb: ClassVar[str] = "hist"
 
@@ -352,7 +355,7 @@ class ColumnHistogram(Binned):
         return self._binned(design.with_bounds(bounds).domain)
 
     def _binned(self, domain: Domain) -> Columns:
-        """Return the map from rows to values, with the names of the bins."""
+        """Return the map from rows to the values of the column, with the names of the bins."""
         plain = bind_columns(self.formula, domain, subset=self.subset)
         names = plain.bin_names(plain.edges("dp_hist", self.bins))
         return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")
@@ -376,7 +379,7 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the table of methods that add noise to sums, the one for this budget, and the options without `noise`."""
+    """Return the table of methods with noisy sums, the method for this budget, and the options without `noise`."""
     given = dict(options)
     noise = given.pop("noise", None)
     if noise is not None and mech != "knorm":

@@ -1,4 +1,4 @@
-"""The model of quantile regressions, and its table of estimators."""
+"""The model of quantile regression, and its table of estimators."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# rows times eps a coefficient, counted twice beyond the quantile: with fewer, steps lose to a sampler even where bounds
-# are wide
+# limit of 2 min(tau, 1 - tau) rows eps / coefficients below which an exact sampler of the coefficients has shorter
+# intervals than Newton steps, even with wide bounds
 FEW_ROWS = 750.0
-# the same of a median: with fewer than the first a sampler, with fewer than the second a perturbed minimiser, which has
-# intervals there
+# limits of rows eps / coefficients for a median: an exact sampler below the first, and below the second a perturbed
+# minimiser, which has intervals at the median
 MEDIAN_ROWS = (550.0, 1500.0)
 
 
 @dataclass(frozen=True, eq=False)
 class QuantileModel(Regression):
-    """``y ~ x + C(g)`` for quantiles of the response.
+    """Quantile regression, such as ``y ~ x + C(g)``.
 
     Parameters
     ----------
     tau : float or sequence of float
+    Probabilities of the quantiles.
     """
 
     tau: Any = 0.5
@@ -55,12 +56,12 @@ class QuantileModel(Regression):
         return "HC"
 
     def in_units(self, estimate: Any, design: Any) -> Any:
-        """Return the estimate in the user's units; of several tau by term, then tau (the estimator has tau first)."""
+        """Return the estimate in the user's units, ordered by term, then tau (the estimator orders by tau first)."""
         several = len(self.tau)
         if several == 1:
             return super().in_units(estimate, design)
         matrix, shift = design.to_original()
-        terms = np.arange(len(matrix) * several).reshape(several, -1).T.ravel()  # the position of each (term, tau)
+        terms = np.arange(len(matrix) * several).reshape(several, -1).T.ravel()  # positions in the order (term, tau)
         whole = np.kron(np.eye(several), matrix)[terms]
         names = tuple(f"{name}[{tau:g}]" for name in design.names for tau in self.tau)
         return estimate.mapped(whole, np.repeat(shift, several), names)
@@ -110,12 +111,12 @@ class QuantileModel(Regression):
     def _auto(
         self, promise: Promise, noise: str | None, coefficients: int, rows: int | None, intervals: bool
     ) -> tuple[str, str]:
-        """Return the method to take, and why: by rows times eps a coefficient, all public.
+        """Return the method of mech="auto" and the reason: it depends on rows times eps per coefficient, all public.
 
-        Never a sampler whose law is only approached.
+        A sampler by a Markov chain is never chosen.
 
-        A sampler's intervals are about as short as those of steps where predictors fill their bounds, and many times
-        longer where they fill a fifth; steps need rows enough to find the scales of the columns.
+        An exact sampler's intervals are about as short as those of Newton steps if predictors fill their bounds, and
+        many times longer if they fill a fifth; Newton steps need enough rows to find the scales of the columns.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"
@@ -131,6 +132,6 @@ class QuantileModel(Regression):
 
 
 def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
-    """Return objective perturbation of scaled rows as they are."""
+    """Return objective perturbation of rows that are scaled by their bounds, which gives no intervals."""
     norm = noise if noise in OF_VECTORS else "linf"
     return Candidate(PlainPerturbedQuantile, {"taus": taus, "norm": norm}, norm)

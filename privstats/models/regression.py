@@ -42,12 +42,12 @@ from privstats.privacy.promise import Neighbors, Promise, Relation, ZeroCDP, is_
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 ROBUST_LOSSES: Mapping[str, HuberLoss] = {"huber": HuberLoss(), "pseudo_huber": PseudoHuber(), "logcosh": LogCosh()}
 LOSSES = ("squares", *ROBUST_LOSSES)
-SMALLEST, LARGEST = 1e-60, 1e60  # half-ranges of columns, so that products of four of them are numbers
+SMALLEST, LARGEST = 1e-60, 1e60  # limits of half-ranges of columns: products of four of them do not overflow
 BRANCHES = {
     "moments": "suffstats",
     "steps": "newton",
     "perturbed": "objpert",
-}  # methods, by the name of an estimator's branch
+}  # names of methods, by branch of an estimator
 NOISE: Mapping[str, Additive] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
@@ -56,24 +56,24 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "objpert": PerturbedLeastSquares,
     "expmech": ExponentialLeastSquares,
 }
-MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # coefficients, and theta_bound, up to which exact rejection is quick
-MOST_IN_HULL = 2  # predictors up to which the body that bounds noisy products is worth the time to draw from it
-MOST_MINIMISED = 300_000  # rows up to which a perturbed minimiser is quick; steps are as short there
-# Moments have all where the noise of a coarse matrix exceeds this part of the rows for each predictor that a row has,
-# up to so many of them; less where there are many columns for each (`Entries.lighter`).
+MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # most coefficients, and largest theta_bound, for rejection sampling
+MOST_IN_HULL = 2  # largest number of predictors for hull noise, which takes long to draw beyond
+MOST_MINIMISED = 300_000  # most rows for a perturbed minimiser; beyond, Newton steps are as precise and faster
+# noisy moments get the whole budget if the coarse matrix's noise exceeds this share of the rows for each predictor
+# (less if columns are many: `Entries.lighter`), and rows have at most this number of predictors
 NOISY, MOST_OF_MOMENTS = 0.02, 5
-AMPLE = 0.001  # where it is below this part, steps are as short, and need not allow for what wide bounds hide
-# Objective perturbation of rows as they are in the box has these options, and is as good where the noise of a matrix is
-# such a part of the rows.
+AMPLE = 0.001  # noise of the coarse matrix, as a share of the rows, below which Newton steps are as precise
+# options of objective perturbation without whitening; share of the rows below which a coarse matrix's noise makes
+# whitening unnecessary
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
-OF_VECTORS = ("linf", "l1", "l2")  # distributions that vectors of scores can have, too
+OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exist for vectors of scores
 
 
 @dataclass(frozen=True)
 class Carrying:
-    """What is public of a fit before its estimator is made, and says whether steps arrive.
+    """Public facts of a fit that show whether Newton steps converge and which method has the least noise.
 
-    Where intervals are wanted these say by themselves that steps have not arrived; an estimate alone does not.
+    If intervals are wanted, they tell whether the steps have converged; estimates without intervals do not.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Carrying:
     neighbors : Neighbors
     columns : int
     rows : int or None
-        None where their number is private: then any steps are taken.
+        Number of rows; None if it is private: then steps are assumed to converge.
     intervals : bool
     """
 
@@ -92,42 +92,42 @@ class Carrying:
     intervals: bool
 
     def lacks(self, estimator: Any) -> float:
-        """Return how many times as many rows, or as large a budget, the first stage of steps needs; at most 1: none."""
+        """Return the factor by which rows times budget must grow for Newton steps to converge; at most 1 if they do."""
         if self.intervals or self.rows is None or not hasattr(estimator, "most_first_noise"):
             return 0.0
         return first_noise(estimator, self.promise, self.neighbors, self.columns, self.rows)
 
     def carries(self, estimator: Any) -> bool:
-        """Return whether the steps of an estimator arrive, or are not needed."""
+        """Return whether the steps of an estimator converge; True for an estimator without steps."""
         return self.lacks(estimator) <= 1
 
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
-        """Return whether the Hessian of steps may be told from its noise, so that moments need not have all.
+        """Return whether the Hessian of Newton steps may exceed its noise; otherwise moments get the whole budget.
 
         Parameters
         ----------
         lighter : float
-            `Entries.lighter`.
+            Factor on the noise limit (`Entries.lighter`).
         """
         if self.rows is None:
             return True
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return what may change between neighbours, of questions whose rows are not folded."""
+        """Return the neighbouring relation of questions that do not add up rows within units."""
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
 
     def perturbs(self, design: Design) -> bool:
-        """Whether a minimiser of whitened rows may give intervals: a tilt hides each row of a unit by itself.
+        """Return whether a perturbed minimiser of whitened rows may give intervals: not for units of several rows.
 
-        Without an intercept columns keep their means, and rows that are whitened about them are far too long.
+        Without an intercept, columns keep their means, and rows become far too long when they are whitened.
         """
         pure = not self.promise.normal
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
 
     def refuse_minimiser(self, mech: str, design: Design, noise: str | None) -> None:
-        """Refuse the minimiser of whitened rows by name where it gives no intervals, and say what it needs.
+        """Raise an error if mech="objpert" is asked for in a model for which it gives no intervals, with its needs.
 
         Raises
         ------
@@ -146,34 +146,34 @@ class Carrying:
                 raise OptionError(f"mech='objpert' of this model needs {what}, or write mech='newton'")
 
     def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
-        """Return whether objective perturbation is that of whitened rows, not that of rows as they are in the box."""
+        """Return whether objective perturbation whitens the rows; otherwise rows are scaled by their bounds only."""
         if OF_BOX & set(options):
             return False
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
 
     def is_ample(self, by: Noises, design: Design) -> bool:
-        """Return whether steps, quicker or surer, give intervals about as short as a perturbed minimiser."""
+        """Return whether Newton steps give intervals about as short as a perturbed minimiser."""
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the noise of a coarse matrix that had the whole budget, in the rows; 0 if their number is private."""
+        """Return the coarse matrix's noise at the whole budget, as a share of the rows; 0 if these are private."""
         if self.rows is None:
             return 0.0
         return coarse_noise(by, self.promise, self.relation(design), self.columns, self.rows)
 
     def carried(self, choice: Choice, other: str | None = None) -> Choice:
-        """Return a choice whose first stage is carried.
+        """Return the choice if the steps of its estimator converge; otherwise raise an error.
 
         Parameters
         ----------
         choice : Choice
         other : str, optional
-            The name of a method to give in its place.
+            Method to name in the error as a remedy.
 
         Raises
         ------
         BudgetError
-            If it is not.
+            If the steps of the estimator may diverge.
         """
         times = self.lacks(choice.estimator)
         if times > 1:
@@ -188,14 +188,14 @@ class Carrying:
 
 @dataclass(frozen=True, eq=False)
 class Regression(Model):
-    """A response and its predictors.
+    """A regression of a response on predictors.
 
     Parameters
     ----------
     weights : str, optional
         Sampling weights, with declared bounds.
     cov_type : str
-        The assumption of intervals on the errors.
+        Assumption on the errors that intervals make.
     """
 
     weights: str | None = None
@@ -209,7 +209,7 @@ class Regression(Model):
 
     @property
     def linked(self) -> Family | None:
-        """The family with its link; None without one."""
+        """Family with its link; None for models without a link."""
         return None
 
     def bind(self, rows: int | None) -> Design:
@@ -257,7 +257,7 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Return the options, with `cov_type` where it is "nonrobust"."""
+        """Return the options, with `cov_type` added if it is "nonrobust"."""
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
         if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:
@@ -267,7 +267,7 @@ class Regression(Model):
 
 @dataclass(frozen=True, eq=False)
 class LinearModel(Regression):
-    """``y ~ x + C(g)``, by least squares or by Huber's loss.
+    """Linear regression, such as ``y ~ x + C(g)``, by least squares or a robust loss.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class LinearModel(Regression):
 def _least_squares(
     mech: str, options: Mapping[str, Any], noise: str | None, design: Design, public: Carrying
 ) -> Choice:
-    """Return the estimator of least squares: moments, steps, the shorter of both, or one for comparison."""
+    """Return an estimator of least squares: moments, Newton steps, a choice between methods, or one for comparison."""
     perturbs = public.perturbs(design) and noise is None
     if mech == "objpert" and perturbs and public.whitens(design, options):
         return _perturbed_least_squares(PURE, design, public, ("perturbed",)).choice(mech, options, "")
@@ -373,7 +373,7 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return least squares by a perturbed minimiser, or by moments where these are forecast to be shorter."""
+    """Return least squares by a perturbed minimiser, with other methods in `branches` to choose from."""
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
     if len(branches) == 1:
@@ -382,7 +382,7 @@ def _perturbed_least_squares(
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
-    """Return an estimator by a mechanism that chooses the coefficients."""
+    """Return an estimator of least squares whose coefficients one mechanism draws."""
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:
@@ -405,14 +405,14 @@ def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str
 
 @dataclass(frozen=True, eq=False)
 class GeneralizedLinearModel(Regression):
-    """``y ~ x + C(g)`` for the mean of a family through its link.
+    """Generalized linear model, such as ``y ~ x + C(g)`` with a family and a link.
 
     Parameters
     ----------
     family : str or family of statsmodels
     link : str, optional
     offset : str, optional
-        Added to the linear predictor.
+        Expression that is added to the linear predictor.
     """
 
     family: Any = "binomial"
@@ -492,9 +492,9 @@ class GeneralizedLinearModel(Regression):
 
 
 def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
-    """Return objective perturbation: of preconditioned rows, or of scaled rows as they are where that is all.
+    """Return objective perturbation of whitened rows, or of rows scaled by their bounds if there are no intervals.
 
-    A penalty, or a bound of the coefficients, leaves nothing but the estimate.
+    There are no intervals with a penalty or a bound on the coefficients.
     """
     if not intervals or {"ridge", "theta_bound"} & set(given):
         norm = "linf" if noise in (None, "gaussian") else noise
@@ -507,21 +507,21 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:
-    """Return the mechanisms for this budget and `noise`, and the label of the matrix mechanism.
+    """Return the mechanisms for a budget and a value of `noise`, and the name of the matrix's noise distribution.
 
     Parameters
     ----------
     promise : Promise
     noise : str, optional
     mech : str
-        For an error.
+        Name of the method.
     names : sequence of str
-        Distributions that the method has, beside the normal one.
+        Names of the noise distributions that the method has, beside the normal one.
 
     Raises
     ------
     OptionError, BudgetError
-        If there is none of this name, or it cannot keep the promise.
+        If there is no such distribution, or it cannot give the privacy guarantee.
     """
     normal = promise.normal
     if noise is None:
@@ -535,7 +535,7 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
 
 
 def refuse_scales(design: Any) -> None:
-    """Refuse columns that are declared by their scale, where a method needs bounds."""
+    """Raise an error if a column is declared by its scale only, for methods that need bounds."""
     scaled = design.domain.scaled(design.reads)
     if scaled:
         raise DomainError(

@@ -1,1 +1,1 @@
-"""The course of every call: plan the questions, charge the ledger, ask them through the gate, return the result."""
+"""The steps of every call: plan the questions, charge the ledger, ask the questions of the rows, return the result."""

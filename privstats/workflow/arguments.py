@@ -22,12 +22,12 @@ MEANINGFUL = {
     "eps": 20,
     "mu": 12,
     "rho": 72,
-}  # largest budgets: with either, an attacker who tests for a row misses it once in 5e8
+}  # largest budgets: with such a budget, a test for the presence of a row fails once in 5e8
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Arguments of a call that concern neither the statistics nor the guarantee."""
+    """Arguments of a call that concern neither the statistical model nor the privacy guarantee."""
 
     data: Any
     mech: str = "auto"
@@ -53,18 +53,18 @@ class Settings:
 
 
 def take(record: type[Any], call: dict[str, Any]) -> Any:
-    """Create a record from the arguments with the names of its fields, and remove these from the call."""
+    """Create a record from the arguments of a call that are fields of the record, and remove them from the call."""
     return record(**{f.name: call.pop(f.name) for f in fields(record) if f.name in call})
 
 
 def check_unit(unit: Any) -> None:
-    """Refuse values of `unit` that are neither a column name nor None."""
+    """Raise an error if `unit` is neither a column name nor None."""
     if unit is not None and not isinstance(unit, str):
         raise OptionError(f"unit is {quote(unit)}; write the name of a column, such as unit='person_id'")
 
 
 def warn_of_little_protection(call: Mapping[str, Any]) -> None:
-    """Warn if a budget is probably a slip: so large that whoever knows the other rows can identify one row."""
+    """Warn if a budget is so large that it is probably a slip: knowing all other rows, one can then find out a row."""
     for name, most in MEANINGFUL.items():
         given = call.get(name)
         if given is not None and is_number(given) and most < given < math.inf:
@@ -72,7 +72,7 @@ def warn_of_little_protection(call: Mapping[str, Any]) -> None:
 
 
 def check_formula(verb: str, formula: Any) -> None:
-    """Refuse formulas that are no text."""
+    """Raise an error if a formula is not a string."""
     if isinstance(formula, str):
         return
     example = "y ~ x" if verb in ("lm", "glm", "rq") else "y"
@@ -82,19 +82,19 @@ def check_formula(verb: str, formula: Any) -> None:
 
 
 def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbors: Neighbors) -> None:
-    """Refuse data without the columns that a call names, and columns with a missing or misspelled declaration.
+    """Raise an error if data lack a column that a call names, or a declaration is missing or misspelled.
 
     Parameters
     ----------
     head : callable
-        Returns a frame without rows; None for plans, and for readers whose frame might depend on a row.
+        Function that returns a frame without rows; or None for plans, and for readers whose frame may depend on rows.
     model : Model
     neighbors : Neighbors
 
     Raises
     ------
     FormulaError, DomainError
-        The decision depends on names and types of columns only.
+        The error depends on names and types of columns only.
     """
     formula = parse_formula(model.formula, model.example).written
     frame = head()

@@ -1,7 +1,7 @@
-"""Synthetic rows for forecasts: columns follow their hints, if given, and otherwise a common rule.
+"""Synthetic rows for forecasts: columns follow the user's hints or, without hints, a common rule.
 
-Three properties of data widen intervals most and cannot be seen from bounds: unequal weights, rare outcomes and rare
-levels. If hints leave one of them open, two forecasts are made, and the expected width is a range.
+Three properties of data widen intervals most and do not follow from bounds: unequal weights, rare outcomes and rare
+levels. If hints leave one of these open, two forecasts are made, and the expected width is a range.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors
 
 ROWS = 4096
-FILLED = 0.25  # share of its bounds that a column fills
-SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of its range
-HALF, LOW = 0.5, 0.05  # mean response over the largest one in models with a link: for binary responses, for others
-RARE = 0.05  # share of a level, or of a binary outcome, in the pessimistic forecast
-LIGHT = 0.1  # mean and standard deviation of weights, over their range, in the pessimistic forecast
+FILLED = 0.25  # share of its bounds that a column without a hint fills
+SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of the range
+HALF, LOW = 0.5, 0.05  # mean response over the largest response in models with a link: binary responses, and other ones
+RARE = 0.05  # share of rows at a level, or with a binary outcome, in the pessimistic forecast
+LIGHT = 0.1  # mean and standard deviation of weights, over the range of weights, in the pessimistic forecast
 ASSUMED = "\0assumed response"  # column name that no data can have
-POINTS, FAR = 1024, 700.0  # points that represent a law; largest logit, beyond which a value is at its bound
+POINTS, FAR = 1024, 700.0  # number of points for a distribution; largest logit, beyond which a value is at its bound
 PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random streams
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """Assumptions of a forecast beyond the declarations.
+    """Assumptions of a forecast about the columns, beside their declarations.
 
     Parameters
     ----------
     hints : mapping of str to Hint
     share : float, optional
-        Share of ones of a binary outcome without a hint. None: `HALF` in models with a link, and a continuous response
-        in others.
+        Share of ones of a binary outcome without a hint. By default `HALF` in models with a link; in other models
+        the response is then continuous.
     precise : bool
-        Whether a row's weight scales its variance.
+        Whether weights are inverse to error variances.
     """
 
     hints: Mapping[str, Hint] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Assumption:
 
 @dataclass(frozen=True, eq=False)
 class AssumedDesign:
-    """A design whose response is read from a separate column, in the units of the block.
+    """A design with a synthetic response, which is read from a column of its own, scaled to [-1, 1].
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class AssumedDesign:
     middle : float
         Mean of the response.
     precise : bool
-        Whether a row's weight scales its variance.
+        Whether weights are inverse to error variances.
     """
 
     design: Any
@@ -79,22 +79,22 @@ class AssumedDesign:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns of the design, and the column of the response."""
+        """The names of the design's columns, and of the synthetic response."""
         return (*self.design.reads, ASSUMED)
 
     @property
     def domain(self) -> Mapping[str, Known]:
-        """The declarations of the columns of the design."""
+        """The declarations of the design's columns, by name."""
         known: Mapping[str, Known] = self.design.domain
         return known
 
     @property
     def complete(self) -> bool:
-        """Whether every row is present."""
+        """Whether no row has missing values."""
         return bool(self.design.complete)
 
     def block(self, frame: Mapping[str, Any]) -> Block:
-        """Return the rows of the design as a block, with the assumed response."""
+        """Return rows as a block of numbers, with the synthetic response."""
         block: Block = self.design.block(frame)
         residual = np.asarray(frame[ASSUMED], dtype=float)
         if self.precise:
@@ -113,14 +113,14 @@ def assumed_rows(
     residual: float | None,
     assumed: Assumption,
 ) -> BlockRows:
-    """Return the synthetic rows of a forecast.
+    """Return the synthetic rows for a forecast.
 
-    If all columns of the response have hints, the response is drawn from these, independently of the predictors.
+    If all columns of the response have hints, the response is simulated from these, independently of the predictors.
 
     Raises
     ------
     OptionError
-        If `residual` is not a positive number, or the model has none.
+        If `residual` is not a positive number, or the model has no residual scale.
     FormulaError
         If `like` lacks a column.
     """
@@ -135,7 +135,7 @@ def assumed_rows(
         frame = like.reset_index(drop=True)
     else:
         drawn = usual_rows(design.domain, design.reads, assumed.hints)
-        frame = drawn.head(max(n, 1))  # the same draw for every n, so that forecasts change little with n
+        frame = drawn.head(max(n, 1))  # simulated rows are the same for every n, so that forecasts change little with n
     if neighbors.unit is not None:
         frame = frame.assign(**{neighbors.unit: range(len(frame))})
     known = like is not None or _is_known(design, assumed.hints)
@@ -147,7 +147,7 @@ def assumed_rows(
 def _with_response(
     frame: pd.DataFrame, design: Any, residual: float | None, assumed: Assumption
 ) -> tuple[pd.DataFrame, AssumedDesign]:
-    """Return the rows with a response that is independent of the predictors."""
+    """Return the rows with a simulated response that is independent of the predictors, and the design for it."""
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
     if residual is None and (hint := assumed.hints.get(spelling(design.response))) is not None:
@@ -164,32 +164,32 @@ def _with_response(
 
 
 def is_binary(design: Any) -> bool:
-    """Whether the response of a regression is binary: by its family, its two levels, or because it is a condition."""
+    """Return whether the response of a regression is binary: by its family, two levels, or as a condition."""
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)
 
 
 def _outcome_range(design: Any) -> Numbers:
-    """Return the range of the response of a regression, in the response's units."""
+    """Return the declared range of the response of a regression, in the response's units."""
     low, high = (design.response_center + design.response_half * end for end in design.response_bounds)
     return Numbers(float(low), float(high))
 
 
 def _is_known(design: Any, hints: Mapping[str, Hint]) -> bool:
-    """Whether hints suffice to draw the response; they do not for comparisons such as x > 3, as hints give moments."""
+    """Return whether hints suffice to simulate the response; for a comparison such as x > 3, moments do not."""
     outcome = _outcome(design)
     told = all(name in hints and (hints[name].shares or not is_binary(design)) for name in outcome)
     return told and spelling(design.response) not in hints.keys() - set(outcome)
 
 
 def _outcome(design: Any) -> tuple[str, ...]:
-    """Return the columns that the response of a regression reads; empty for other designs."""
+    """Return the names of the columns in the response of a regression; an empty tuple for other designs."""
     return columns(parse(design.response)) if hasattr(design, "response_half") else ()
 
 
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
-    """Return the columns without hints that may widen intervals most: outcomes, weights, columns with levels."""
+    """Return the columns that may widen intervals most and have no hints: outcomes, weights, columns with levels."""
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
     if skewed and not _is_known(design, hints) and spelling(design.response) not in hints:
@@ -202,7 +202,7 @@ def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = No
 
 
 def costly(design: Any, assumed: Assumption) -> Assumption:
-    """Return the pessimistic assumption: rare outcomes, rare levels and unequal weights for columns without hints."""
+    """Return pessimistic assumptions: rare outcomes, rare levels and unequal weights in columns without hints."""
     more = {}
     for name, known in unhinted(design, assumed.hints, residual=1.0).items():
         if isinstance(known, Levels):
@@ -215,7 +215,7 @@ def costly(design: Any, assumed: Assumption) -> Assumption:
 
 
 def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
-    """Return the pessimistic assumption of `costly` about columns in words."""
+    """Return in words what `costly` assumes about columns."""
     outcome, kinds = design.response if _outcome(design) else None, dict[str, None]()
     for name, known in unknown.items():
         if name == outcome:
@@ -229,14 +229,14 @@ def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
 
 
 def usual_rows(domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint]) -> pd.DataFrame:
-    """Return rows whose numeric columns fill the middle part of their bounds; columns with hints follow the hints."""
+    """Return synthetic rows: columns with hints follow these, other numeric columns fill the middle of their bounds."""
     rows, rng = narrowed(domain, reads).draw(reads, ROWS, public_stream(PREDICTORS)), public_stream(HINTED)
     places = {name: (rng.permutation(ROWS) + 0.5) / ROWS for name in reads if name in hints}
     return rows.assign(**{name: usual_values(domain[name], hints[name], place) for name, place in places.items()})
 
 
 def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
-    """Return quantiles of a column by its hint: of a logit-normal law within its bounds, or of its levels."""
+    """Return values of a column at probabilities `places`, by its hint: logit-normal within bounds, or levels."""
     levels = levels_with_shares(known)
     if hint.shares and levels is not None:
         named = dict(hint.shares)
@@ -255,9 +255,9 @@ def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
 
 @lru_cache(maxsize=64)
 def _logit_normal(mean: float, sd: float) -> tuple[float, float]:
-    """Return mean and sd of the logits of a logit-normal law on (0, 1) with the given mean and standard deviation.
+    """Return mean and sd of the logit of a logit-normal variable with the given mean and standard deviation.
 
-    Near a bound this law is close to log-normal, like wages and weights; in the middle it is bell-shaped.
+    Near a bound this distribution is close to log-normal, like that of wages; in the middle it is bell-shaped.
     """
     z = special.ndtri((np.arange(POINTS) + 0.5) / POINTS)
 
@@ -278,7 +278,7 @@ def _ends(known: Known) -> tuple[float, float]:
 
 
 def narrowed(domain: Domain, reads: Sequence[str]) -> Domain:
-    """Return the domain with the bounds of numeric columns narrowed to their middle part."""
+    """Return the domain with the bounds of numeric columns narrowed to the middle part of their range."""
     typical = domain.typical
     return Domain({name: _part(typical[name]) for name in reads if name in typical}, domain.complete)
 

@@ -1,7 +1,7 @@
-"""Entry of all calls: a public function is declared as a signature with a docstring, and calls are bound to it here.
+"""Entry of all calls: public functions are declared as signatures with docstrings, and calls are bound to these here.
 
-A call that does not fit the signature raises a TypeError before any row or ledger is touched. All other errors are
-raised without the stack frames of their origin, since these hold the data.
+A call that does not fit the signature raises a TypeError before a row is read or a ledger is charged. All other errors
+are raised without the stack frames of their origin, since these hold the data.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ USUAL = MappingProxyType(  # names of arguments in other packages, and the names
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # arguments for intervals, which functions that fit do not have
-ELSEWHERE = MappingProxyType(  # remedies for arguments that a function does not have
+INTERVALS = ("alpha", "confidence", "level")  # arguments for intervals, which functions for fits do not have
+ELSEWHERE = MappingProxyType(  # remedies in errors about arguments that a function does not have
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
         ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',
@@ -45,12 +45,12 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(_VERBS)  # functions 
 
 
 def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that turns a declaration, a signature with a docstring, into a function that fits.
+    """Return a decorator that turns a declaration (a signature with a docstring) into a function that fits a model.
 
     Parameters
     ----------
     model : type
-        Class of the model; its fields are taken from the arguments of the call.
+        Class of the model; the fields of a model are taken from the arguments of the call.
     """
 
     def declare(declaration: Callable[P, R]) -> Callable[P, R]:
@@ -70,13 +70,13 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any]) -> Callable[P, R]:
-    """Return a function with this signature and docstring, whose exceptions carry no stack frame with rows.
+    """Return a function with the declared signature and docstring, whose exceptions hold no stack frame with rows.
 
     Parameters
     ----------
     declaration : callable
     answer : callable
-        Returns the result for a dict of all arguments; it raises errors of this package only (`door`).
+        Function that returns the result for a dict of all arguments; it raises errors of this package only (`door`).
     """
     signature, name = inspect.signature(declaration), declaration.__name__
 
@@ -98,7 +98,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[str, Any]) -> dict[str, Any] | str:
-    """Return the arguments of a call with their defaults, or the text of the TypeError that Python would raise."""
+    """Return the arguments of a call, with defaults filled in, or the text of the TypeError that Python would raise."""
     parameters = signature.parameters
     unknown = [keyword for keyword in keywords if keyword not in parameters]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -114,7 +114,7 @@ def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[
 
 
 def hint(unknown: str, known: tuple[str, ...]) -> str:
-    """Return "; did you mean ...?" with the most similar known argument; empty if none is similar."""
+    """Return "; did you mean ...?" with the most similar known argument; an empty text if no argument is similar."""
     if unknown in INTERVALS and "alpha" not in known:
         return "; write fit.conf_int(alpha=0.1)"
     near = [USUAL[unknown]] if USUAL.get(unknown) in known else difflib.get_close_matches(unknown, known, 1, 0.5)
@@ -122,7 +122,7 @@ def hint(unknown: str, known: tuple[str, ...]) -> str:
 
 
 def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return the message of a failed binding, worded as for a direct call of the function."""
+    """Return the message of a failed binding of arguments, worded as Python does for a call of the function."""
     if problem == "too many positional arguments":
         most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
         by_name = next((p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY), "rng")
@@ -132,11 +132,11 @@ def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
 
 
 def _outcome(signature: inspect.Signature, name: str, answer: Callable[..., Any], args: Any, keywords: Any) -> Any:
-    """Return the result of a call, or its exception without stack frames, and so without rows."""
+    """Return the result of a call, or its exception without stack frames, which would hold rows."""
     arguments = bound(signature, name, args, keywords)
     if isinstance(arguments, str):
         return TypeError(arguments)
     try:
         return answer(arguments)
-    except BaseException as error:  # an error of this package, raised by `door`: remove the last frames
+    except BaseException as error:  # an error of this package, raised by `door`; its last stack frames are removed
         return error.with_traceback(None)

@@ -1,4 +1,4 @@
-"""Comparison of several budgets by their expected intervals, before any budget is spent."""
+"""Comparison of several budgets by the expected widths of intervals, before any budget is spent."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BUDGETS = ("eps", "mu", "rho")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Expected widths of intervals, by term and budget.
+    """Table of the expected widths of intervals, by term and budget.
 
     Parameters
     ----------
     frame : DataFrame
-        A row for each term and budget: budget in words, method, std_error, width of the 95% interval, noise_share,
-        ratio of the width to that without privacy. NaN where no interval is expected.
+        One row for each term and budget: budget in words, method, std_error, width of the 95% interval, noise_share,
+        ratio of the width to that without privacy. NaN if no interval is expected.
     head : tuple of str
         Lines above the table, which name the compared plans.
     """
@@ -87,7 +87,7 @@ class Comparison:
 def budgets_compared(
     plan: Any, budgets: Mapping[str, float | Sequence[float] | None], assumptions: Mapping[str, Any]
 ) -> Comparison:
-    """Return the expected intervals of each budget, with everything else as in `plan`.
+    """Return the expected widths of intervals for each budget, with all other arguments as in `plan`.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def budgets_compared(
 
 
 def _row(plan: Any, name: str, value: float, assumptions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows of one budget; `place` maps a term to its position."""
+    """Return the table's rows for one budget; the column `place` has the position of each term."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}=1")
     spec = plan.specification

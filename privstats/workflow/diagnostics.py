@@ -1,9 +1,8 @@
 """Residual diagnostics of a fit, as a study of private histograms and means.
 
-The released coefficients are public, so that the residual of a row is an expression of its columns. The bins are public
-too: they are chosen from releases and declared bounds. Each diagnostic is a histogram of residuals, or means by
-intervals of the fitted values: plans of public functions, charged together and run as a study. This module reads no
-row.
+The released coefficients are public, so that the residual of a row is an expression in the row's columns. The bins are
+also public: they are chosen from releases and declared bounds. Each diagnostic is a histogram of residuals, or a table
+of means by intervals of fitted values. Their plans are charged together and run as a study. This module reads no row.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from privstats.workflow.study import Study
 from privstats.workflow.verbs import BY_NAME
 
 SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
-WIDE = 4.0  # residual std devs at which residuals are clamped
+WIDE = 4.0  # limit to which residuals are clamped, in residual std devs
 STEP = 0.5  # width of a bin of residuals, in residual std devs
-SIDES = 2.0  # std devs on each side of the mean fitted value that are divided into bins; outer bins extend further
-LARGEST = 30.0  # largest absolute linear predictor of a probability: beyond it the probability is 0 or 1
+SIDES = 2.0  # std devs of fitted values on each side of the mean that are divided into bins; outer bins extend further
+LARGEST = 30.0  # largest absolute linear predictor: beyond it, a probability is 0 or 1
 MOST_BINS = 100
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A diagnostic: a call of a public function, and the edges of its bins."""
+    """A diagnostic: the call of a public function, and the edges of the diagnostic's bins."""
 
     verb: str
     formula: str
@@ -86,7 +85,7 @@ def diagnosed(
 
 
 def _design_of(fit: Any) -> Any:
-    """Return the design of a fit; refuse fits without residuals, or with coefficients that are not given."""
+    """Return the design of a fit; raise an error if the fit has no residuals, or a coefficient is not given."""
     if not isinstance(fit, Results):
         raise OptionError(f"the first argument is {quote(fit)}; write ps.dp_diagnostics(fit, data, eps=1)")
     facts = fit.facts
@@ -101,7 +100,7 @@ def _design_of(fit: Any) -> Any:
 
 
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the diagnostics of a least-squares fit."""
+    """Return the three diagnostics of a least-squares fit."""
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))
     left = f"np.clip({response} - ({fitted}), {steps[0]!r}, {steps[-1]!r})"
@@ -115,7 +114,7 @@ def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale:
 
 
 def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the binned residuals of a logistic regression; the other diagnostics say nothing about 0-1 responses."""
+    """Return the binned residuals of a logistic regression; for 0-1 responses, other diagnostics show nothing."""
     if scale is not None:
         raise OptionError("residuals of a logistic regression lie between -1 and 1; leave scale out")
     fitted = f"1 / (1 + np.exp(-np.clip({eta}, {-LARGEST}, {LARGEST})))"
@@ -132,7 +131,7 @@ def _numbers(values: FloatArray) -> tuple[float, ...]:
 
 
 def _scale(fit: Results, scale: Any) -> float:
-    """Return the residual std dev: the one that the user gave, or the released one."""
+    """Return the residual std dev that the user gave, or else the released one."""
     if scale is not None and not (is_number(scale) and 0 < scale < np.inf):
         raise OptionError(f"scale is {quote(scale)}; give a positive number, such as scale=1")
     size = float(fit.diagnostics.get("sigma", np.nan) if scale is None else scale)
@@ -150,7 +149,7 @@ def _given(fitted: Any) -> tuple[float, float]:
 
 
 def _range(fit: Results, eta: str) -> tuple[float, float]:
-    """Return the range of linear predictors for the bins: about their mean, or all that the bounds allow."""
+    """Return the range of linear predictors for the bins: about their mean, or the range that the bounds allow."""
     design: Any = fit.facts.design
     within = numeric(f"I({eta})", design.domain).within
     center, spread = _location(fit, design.intercept)
@@ -159,7 +158,7 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
 
 
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:
-    """Return mean and std dev of the linear predictors from the sampling covariance; NaN if it does not suffice.
+    """Return mean and std dev of the linear predictors from the coefficients' sampling covariance; NaN without one.
 
     The inverse of this covariance is roughly proportional to the second moments of the columns, intercept first.
     """
@@ -173,7 +172,7 @@ def _location(fit: Results, intercept: bool) -> tuple[float, float]:
 
 
 def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the share of each diagnostic in the budget: those that the user gave, scaled to sum 1, or default ones."""
+    """Return each diagnostic's share of the budget: the user's shares or the default ones, scaled to sum 1."""
     given = dict(shares or {})
     if unknown := [name for name in given if name not in kinds]:
         raise OptionError(f"shares name {quote(unknown[0])}; choose among {', '.join(map(repr, kinds))}")

@@ -1,4 +1,4 @@
-"""The digest of a plan: a hash of the call and of the planned questions as canonical JSON, without internal names."""
+"""The digest of a plan: a hash of the call and the planned questions, as canonical JSON without internal names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.errors import OptionError
 from privstats.formula.domain import Domain
 from privstats.privacy.promise import Promise
 
-DIGITS = 6  # significant digits of computed numbers that agree between machines
+DIGITS = 6  # number of significant digits of computed numbers on which all machines agree
 
 
 def digest(*parts: Any) -> str:
@@ -31,12 +31,12 @@ def digest(*parts: Any) -> str:
 
 
 def canonical_form(value: Any) -> Any:
-    """Return a value in terms of JSON types, with all digits; equal numbers have equal forms.
+    """Return a value as JSON types, with all digits of numbers; equal numbers have equal forms.
 
     Raises
     ------
     OptionError
-        If its type is unknown: a `repr` is never used in its place, since it may omit details.
+        If the type is unknown: its `repr` is never used, since a `repr` may omit details.
     """
     if value is None or isinstance(value, str | bool):
         return value
@@ -62,13 +62,13 @@ def canonical_form(value: Any) -> Any:
 
 
 def promise_numbers(promise: Promise) -> list[Any]:
-    """Return the parameters of a promise and its neighbouring relation."""
+    """Return the parameters of a privacy guarantee and its neighbouring relation."""
     around = promise.neighbors
     return [sorted(promise.numbers.items()), around.kind, around.unit, around.rows_per_unit]
 
 
 def rounded(value: Any) -> Any:
-    """Return nested lists with computed numbers rounded to digits that do not depend on a machine's math library.
+    """Return nested lists with numbers rounded to digits that do not depend on the machine's math library.
 
     Examples
     --------

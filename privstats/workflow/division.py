@@ -1,15 +1,15 @@
-"""Division of a promise among the questions of a plan, and the resulting charge of the ledger. TRUSTED.
+"""Division of a privacy budget among the questions of a plan, and the resulting charge of the ledger. TRUSTED.
 
-Every question gets `promise.part(share)`, and the parts of one plan add up to the promise: eps and delta, mu^2, or rho,
-compose by sums, whatever was released before (`privstats.privacy.promise`). A part of rho is charged as mu or eps if
-the mechanisms that spend it guarantee that (`ZeroCDP.kept_by`).
+Every question gets `promise.part(share)`, and the parts of one plan add up to the budget: eps and delta, mu^2, or rho,
+compose by sums, after any earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu or eps if
+the mechanisms that spend it guarantee mu or eps (`ZeroCDP.kept_by`).
 
 An estimator may choose once between branches, by the releases of a common beginning. Then the questions of the
-beginning have fractions of the promise, and the questions of each branch divide the rest. The rest is one entry of the
-charge, since exactly one branch is taken. An optional question is paid from the part of another question, its host,
-which spends the remainder of that part (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho: Feldman
-and Zrnic 2021). An optional question before the choice may have a host in each of several branches: only one of these
-is taken, and spends that much less.
+beginning have fractions of the budget, and the questions of each branch divide the rest. The rest is one entry of the
+charge, since exactly one branch is taken. An optional question takes its budget from the part of another question, its
+host, which spends the remainder of that part (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho:
+Feldman and Zrnic 2021). An optional question before the choice may have a host in each of several branches: only one of
+these branches is taken, and its host spends as much less.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from privstats.errors import BudgetError, OptionError, quote
 from privstats.gate.rehearsal import Asked
 from privstats.privacy.promise import Promise, is_number
 
-BOUNDS = "bounds"  # name of the questions about bounds of columns (stage 0)
+BOUNDS = "bounds"  # name of the questions about bounds of columns, which come first (stage 0)
 
 
 @dataclass(frozen=True)
 class Division:
-    """The promise of each question, by label, and the charge of the ledger.
+    """The privacy budget of each question, by label, and the charge of the ledger.
 
     Parameters
     ----------
     promises : mapping of str to Promise
     charge : tuple of (str, Promise)
     fractions : mapping of str to float
-        Fractions of the whole promise; those of a branch add up to the rest after the common beginning.
+        Fractions of the whole budget; those of a branch add up to the rest after the common beginning.
     """
 
     promises: Mapping[str, Promise]
@@ -50,24 +50,24 @@ def divided(
     given: Mapping[str, float] | None = None,
     bounds_share: float = 0.1,
 ) -> Division:
-    """Divide a promise.
+    """Divide the privacy budget of a plan among its questions.
 
     Parameters
     ----------
     asked : sequence of Asked
-        All questions of all branches; None is the branch of the common beginning.
+        All questions of all branches; questions of the common beginning have the branch None.
     whole : Promise
     own : mapping of str to float
-        Shares of the estimator, by name or label.
+        Default shares of the estimator, by a question's name or label.
     given : mapping of str to float, optional
-        Shares that the user gave; they replace those of the estimator.
+        Shares that the user gave; they replace the default shares.
     bounds_share : float
-        Share of the whole for the questions of stage 0, if there are any; the others divide the rest.
+        Share of the whole for the questions of stage 0, if there are any; all other questions divide the rest.
 
     Raises
     ------
     OptionError
-        If a share is not positive, names no question, or shares of the common beginning leave nothing.
+        If a share is not positive, names no question, or the common beginning leaves nothing for the branches.
     """
     given = checked(given)
     known = {name: None for a in asked for name in (a.name, a.label) if a.name != BOUNDS}
@@ -108,12 +108,12 @@ def divided(
 
 
 def checked(shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the shares that a user gave, after a check.
+    """Return the shares that a user gave, as numbers, after a check.
 
     Raises
     ------
     OptionError
-        If a share is not a positive number: it would switch noise off, or leave a question without budget.
+        If a share is not a positive number, and so would switch noise off or leave a question without budget.
     """
     if shares is None:
         return {}
@@ -126,7 +126,7 @@ def checked(shares: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def fraction(share: Any) -> float:
-    """Return the share of the budget for estimates of bounds (stage 0), after a check.
+    """Return the share of the budget for private estimates of bounds (stage 0), after a check.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def fraction(share: Any) -> float:
 
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
-    """Return the share of a question: that of its label, else an equal part of that of its name."""
+    """Return the share of a question: the share given for its label, or an equal part of that for its name."""
     if a.optional:  # a share that the user gives for "scales" does not apply to "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
@@ -153,7 +153,7 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 
 
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
-    """Return all questions with the name of `a` in its branch, `a` included."""
+    """Return all questions with the name and the branch of the question `a`, which is included."""
     return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
 
 

@@ -1,4 +1,4 @@
-"""The public facts of a fit, for its result, computed from the plan, the releases and the estimate."""
+"""Public facts about a fit for its result, computed from the plan, the releases and the estimate."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
     ----------
     plan : Plan
     public : PublicFacts
-        Public facts with the design of the fit.
+        Public facts, with the design of the fit.
     estimate : Estimate
     gate : Gate
-        The gate after all questions.
+        Gate through which all questions were asked.
     rng : None, int or Generator
     ledger : Account, optional
-        The ledger that the user supplied.
+        Ledger that the user supplied.
     """
     spec, choice = plan.specification, plan.choice
     labelled = spec.model.labelled(public.design, estimate)
@@ -76,7 +76,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
 
 
 def _why(choice: Choice, gate: Gate) -> str:
-    """Return the reason for the method, with the expected lengths of intervals if the fit compared methods."""
+    """Return the reason for the choice of the method, with expected interval lengths if the fit compared methods."""
     lengths = {name: length for name, length in gate.lengths.items() if math.isfinite(length)}
     if gate.chosen is None or gate.chosen not in lengths:
         return choice.why
@@ -90,14 +90,14 @@ def _why(choice: Choice, gate: Gate) -> str:
 
 
 def _used(estimate: Any) -> tuple[float, float] | None:
-    """Return the number of rows used and its standard error; None if it was not released."""
+    """Return the released number of rows used and its standard error; None if the number was not released."""
     found = estimate.diagnostics
     rows = found.get("rows used", math.nan)
     return (float(rows), float(found.get("rows used sd", math.nan))) if math.isfinite(rows) else None
 
 
 def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float], ...]:
-    """Return the columns with estimated bounds, and these bounds."""
+    """Return (column, lower bound, upper bound) for the columns with estimated bounds."""
     found = []
     for code in plan.estimated:
         known = public.design.domain[code]
@@ -107,9 +107,9 @@ def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float
 
 
 def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
-    """Return the shares of the questions of the chosen branch, by name; they add up to 1.
+    """Return the budget shares of the questions that were asked, by name; they add up to 1.
 
-    The share of an optional question is subtracted from that of its host.
+    The share of an optional question is subtracted from that of its host (the question that it takes budget from).
     """
     asked = {release.name for release in gate.releases}
     shares: dict[str, float] = {}
@@ -123,5 +123,5 @@ def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
 
 
 def seed_shown(rng: Any) -> int | str | None:
-    """Return the seed as summaries show it, or words for a generator; None without a seed."""
+    """Return the seed as summaries show it, a text if it is a generator, or None without a seed."""
     return None if rng is None else int(rng) if isinstance(rng, int | np.integer) else "a Generator"

@@ -1,7 +1,7 @@
 """The steps of every fit: plan, charge the ledger, ask the questions through the gate, return the result. TRUSTED.
 
-Before the charge only names and types of columns are read, and the number of rows or units if it is public, which
-means that neighbouring data sets have the same number.
+Before the charge only names and types of columns are read, and the number of rows or units if it is public, that is,
+if neighbouring data sets have the same number.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from privstats.workflow.verbs import APART, is_default
 
 
 def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[str, Any]) -> Results | Plan:
-    """Carry out a call.
+    """Carry out the call of a public function: return its fit, or its plan for a dry run.
 
     Parameters
     ----------
     verb : str
         Name of the function without "dp_".
     model : type
-        Class of the model. Model, `Settings` and guarantee take their arguments; the rest are options of the estimator.
+        Class of the model. Arguments belong to the model, `Settings` or the guarantee, or are options of the estimator.
     call : dict
         All arguments by name.
     defaults : mapping
-        Defaults of the signature: an option equal to its default counts as not given.
+        Defaults of the signature; an option that equals its default counts as not given.
     """
     written = {name: value for name, value in call.items() if name not in APART}
     check_formula(verb, call["formula"])
@@ -69,14 +69,14 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
-    """Refuse a call that the ledger cannot afford, before the reader is used; then hide errors of the reader."""
+    """Raise an error if the ledger has too little budget, before the reader is used; then hide the reader's errors."""
     if not settings.dry_run:
         check_affordable(settings.ledger, promise)
     reader.asked = readable
 
 
 def fit(plan: Plan, source: Source, settings: Settings) -> Results:
-    """Charge the ledger, then ask the planned questions about the rows."""
+    """Charge the ledger, then ask the planned questions about the rows; return the fit."""
     spec = plan.specification
     ledger = Account(spec.promise) if settings.ledger is None else settings.ledger
     stream = streams(chance_of(settings.rng).seed, plan.stream_digest)
@@ -86,7 +86,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     rows = opened(source, plan.public.design, spec.neighbors, key, offered)
     rows.memory = memory = Memory(settings.memory_limit)
     course = Course(f"dp_{spec.verb}", plan.turns, offered)
-    rows.read = rows.read if offered is None else course.read  # show rows only if their number is public
+    rows.read = rows.read if offered is None else course.read  # progress in rows is shown if their number is public
     gate = Gate(rows, plan.planned, stream)
     gate.watch = course.turn
     try:
@@ -101,7 +101,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
 
 
 def public_number(source: Source, neighbors: Neighbors) -> int | None:
-    """Return the number of rows, or of units if the call has `unit`; None if it is private."""
+    """Return the number of rows, or of units if the call has `unit`; None if the number is private."""
     if not neighbors.exchange:
         return None
     if isinstance(source, Unread) or neighbors.unit is None:

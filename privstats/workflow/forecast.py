@@ -1,7 +1,7 @@
-"""Forecasts: standard errors and widths of intervals that a plan may be expected to give, before any budget is spent.
+"""Forecasts of the standard errors and widths of intervals of a plan, before any budget is spent.
 
-The estimator runs on synthetic rows that represent the planned number of rows, with noise from a public random stream.
-So the code that will compute the result also computes the forecast, which is the median of a few such fits.
+The estimator is run on synthetic rows that represent the planned number of rows, with noise from a public stream. So
+the code that will compute the result also computes the forecast, which is the median of a few simulated fits.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ FITS, FEWER, MOST = (
     range(9),
     range(3),
     45,
-)  # whose median is expected: usually, of a costly assumption, and of rows that are given
-SETTLED = 0.08  # standard error of the logarithm of an expected width, at which there are fits enough
-SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
+)  # fits simulated for a median: usually, under pessimistic assumptions, and at most for the user's rows
+SETTLED = 0.08  # std error of the logarithm of an expected width at which no further fit is simulated
+SEVERAL, FEW = 25, 3  # number of draws averaged for an order statistic, and for drawn coefficients
 
 T = TypeVar("T")
 
 
 class Forecast(Conversation):
-    """Answers to questions from synthetic rows that represent `n` rows, with noise from a public random stream.
+    """Simulated answers to questions, from synthetic rows that represent `n` rows, with public random noise.
 
-    Sums over the synthetic rows are multiplied by n over their number. An answer that is no sum plus noise is the mean
-    of several releases.
+    Sums over the synthetic rows are multiplied by n over the number of synthetic rows. An answer that is not a sum plus
+    noise is the mean of several releases.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class Forecast(Conversation):
     planned : iterable of Planned
     n : float
     fit : int
-        Each has a noise of its own, the same for every budget but for its scale.
+        Number of the simulated fit. Each fit has other noise; for another budget only the scale of the noise differs.
     said : dict, optional
-        Answers that are no sum plus noise, of other fits to the same rows: their draws are the same in every fit.
+        Answers of other simulated fits that are not a sum plus noise; they are the same in every fit.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Forecast(Conversation):
             draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # what is chosen among counts has no mean
+                draws = 1 if law is None else FEW  # a selected bin has no mean
             self._said[way] = _mean(
                 question, by, exact, promise, relation, [public_stream(-3 - k) for k in range(draws)]
             )
@@ -125,7 +125,7 @@ class Forecast(Conversation):
 def _mean(
     question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, streams: Sequence[Any]
 ) -> Release:
-    """Return the mean of several releases; what those of ranks have in common is computed once."""
+    """Return the mean of several simulated releases; common computations of rank releases are done once."""
     within: Any = question.within
     if isinstance(by, Rank):
         draw = by.drawing(Ranked(exact, grid_of(within)), promise, within, relation)
@@ -139,7 +139,7 @@ def _mean(
 
 
 class _Repeated(RowValues):
-    """Values of the synthetic rows, each repeated several times."""
+    """Values of the synthetic rows, each value repeated several times."""
 
     def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
@@ -161,33 +161,33 @@ def expected(
     fits: Sequence[int],
     most: int,
 ) -> pd.DataFrame:
-    """Return the expected standard errors and widths of a plan.
+    """Return the expected standard errors and interval widths of a plan.
 
     Parameters
     ----------
     converse : callable
-        Returns the estimate in the user's units, given a conversation and public facts.
+        Function that returns the estimate in the user's units, given the simulated answers and public facts.
     public : PublicFacts
     neighbors : Neighbors
     planned : sequence of Planned
     n : int
-        The planned number of rows, or units.
+        Planned number of rows or units.
     like : DataFrame, optional
-        Rows to use in place of synthetic ones.
+        Rows to use in place of synthetic rows.
     residual : float, optional
         Residual standard deviation in the response's units.
     assumed : Assumption
-        Assumptions from which synthetic rows are drawn.
+        Assumptions by which synthetic rows are simulated.
     fits : sequence of int
-        Numbers of the simulated fits whose median is returned.
+        Numbers (identifiers) of the simulated fits whose median is returned.
     most : int
-        Largest number of fits, if their widths differ much.
+        Largest number of simulated fits, if the widths of intervals differ much.
 
     Returns
     -------
     DataFrame
-        std_error, width, noise_share, ratio and given as in `Plan.expected`. Among its `attrs` is the branch that the
-        estimator chose.
+        Columns std_error, width, noise_share, ratio and given as in `Plan.expected`. Its `attrs` have the branch that
+        most simulated fits chose.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
     branches, tables, said = Counter[str | None](), list[pd.DataFrame](), dict[Any, Release]()
@@ -203,14 +203,14 @@ def expected(
 
 
 def error_of_median(tables: Sequence[pd.DataFrame]) -> float:
-    """Return the standard error of the median log width for a typical term, as if log widths were normal."""
+    """Return the standard error of the median log width of a typical term, as if log widths were normal."""
     with np.errstate(all="ignore"):
         logs = np.log(pd.concat([table["width"] for table in tables], axis=1))
     return 1.25 * float(logs.std(axis=1).fillna(0.0).median()) / math.sqrt(len(tables))
 
 
 def _expected(estimate: Any) -> pd.DataFrame:
-    """Return the standard errors and widths of a simulated fit."""
+    """Return the table of standard errors and interval widths of a simulated fit."""
     _, errors, low, high = estimate.coefficients(0.05)
     share = np.asarray(estimate.noise_share(), dtype=float)
     with np.errstate(all="ignore"):

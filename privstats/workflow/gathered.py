@@ -1,4 +1,4 @@
-"""What a method takes of memory that needs all rows at once: known while planning, of public numbers alone."""
+"""Memory of methods that need all rows at once, computed from public numbers when a fit is planned."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from privstats.errors import OptionError
 from privstats.gate.rehearsal import Asked
 from privstats.models.base import METHODS, Choice
 
-COPIES = 2 * 8  # bytes of a number of a row: it is there twice while the parts of the rows are put together
-TOLD = 10**8  # bytes from which on a plan says it
-MOST_NUMBERS = 1 << 28  # of all rows: a method that needs more of them at once is refused
+COPIES = 2 * 8  # bytes for each number of a row: two copies are in memory while the parts of the rows are joined
+TOLD = 10**8  # bytes of memory from which on a plan states the memory
+MOST_NUMBERS = 1 << 28  # largest count of numbers, over all rows, that a method may have in memory at once
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """All rows at once in the memory of one process.
+    """Memory of a method that needs all rows at once in one process.
 
     Parameters
     ----------
     method : str
-        Which needs them.
+        Name of the method.
     numbers : int
-        Of a row, that the method needs.
+        Count of numbers that the method needs of each row.
     row : int
-        Bytes a row, at most: the numbers, and what the method makes of them.
+        Largest number of bytes for each row: for the numbers, and for the method's own computations.
     rows : int or None
-        How many there are, or units; None where that is private and not assumed.
+        Number of rows, or of units; None if it is private and not assumed.
     each : int
-        How many rows of a unit count at most.
+        Largest number of rows of one unit that are used.
     cure : str
-        What to write for a method that takes the rows in parts.
+        Argument that selects a method that reads the rows in parts.
     """
 
     method: str
@@ -43,18 +43,18 @@ class Gathered:
 
     @property
     def size(self) -> int | None:
-        """Bytes in all, at most."""
+        """Largest number of bytes in total; None if the number of rows is unknown."""
         return None if self.rows is None else self.rows * self.each * self.row
 
     @property
     def need(self) -> str:
-        """What the method needs, as the beginning of a sentence."""
+        """Beginning of a sentence about the memory that the method needs."""
         whole = "" if self.size is None else f", {in_bytes(self.size)} in all"
         return f"{self.method} needs all rows in the memory of one process (up to {self.row} bytes a row{whole})"
 
     @property
     def line(self) -> str | None:
-        """What a plan says; None while it is little."""
+        """Line about the memory in a plan; None if the memory is small."""
         if self.size is None or self.size < TOLD:
             return None
         return (
@@ -63,7 +63,7 @@ class Gathered:
         )
 
     def check(self) -> None:
-        """Refuse a method that needs too much.
+        """Raise an error if the method needs too much memory.
 
         Raises
         ------
@@ -74,12 +74,12 @@ class Gathered:
 
 
 def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: int, cure: str) -> Gathered | None:
-    """Return what the costliest of the questions takes whose mechanisms need all rows at once; None if none does.
+    """Return the memory of the costliest question with a mechanism that needs all rows at once, or None.
 
     Raises
     ------
     OptionError
-        If it is too much.
+        If the memory is too large.
     """
     costs = [(COPIES * a.dim + a.mechanism.gathers, a) for a in asked if a.mechanism.gathers]
     if not costs:
@@ -92,7 +92,7 @@ def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: in
 
 
 def in_bytes(size: float) -> str:
-    """Return a number of bytes in words, to two digits.
+    """Return a number of bytes as text, with a unit and two digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plans: the questions of a fit and their budgets, found by a rehearsal on synthetic rows before any row is read."""
+"""Plans: the questions of a fit and their budgets, found by a trial run on synthetic rows before any row is read."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
 from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, narrow_enough
 
-ROUNDS = 6  # most rehearsals, alternating between few and many rows, until two in succession ask the same questions
+ROUNDS = 6  # most trial runs, on few and many rows in turn, until two in succession ask the same questions
 INFERENCE = ("sandwich", "none")
-REMEMBERED = 64  # plans
-MOST_ROWS = 1e9  # times the planned number, up to which more rows are considered
-LEAST, MOST_BUDGET = 1e-9, 1e4  # part of the planned budget, and the budget, between which others are considered
+REMEMBERED = 64  # number of plans in the cache
+MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
+LEAST, MOST_BUDGET = 1e-9, 1e4  # limits of a search for a budget: part of the planned one, and largest budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +64,11 @@ class Specification:
     promise : Promise
     neighbors : Neighbors
     shares : mapping, optional
-        Shares that the user gave, by name or label of the question.
+        Budget shares that the user gave, by name or label of the question.
     bounds_share : float
     intervals : bool
     written : mapping
-        The arguments of the call, for the digest.
+        Arguments of the call, for the digest.
     """
 
     verb: str
@@ -83,16 +83,16 @@ class Specification:
     written: Mapping[str, Any]
 
     def converse(self, ask: Any, public: PublicFacts, estimator: Any) -> tuple[Any, PublicFacts]:
-        """Ask all questions: first for bounds that are not declared, then those of the estimator.
+        """Ask all questions of a fit: first about bounds that are not declared, then those of the estimator.
 
         Returns
         -------
         estimate : Estimate
             Estimate in the user's units.
         public : PublicFacts
-            Public facts with the design of the fit.
+            Public facts, with the design of the fit.
         """
-        with np.errstate(all="ignore"):  # noise may cause overflows; values that are not finite are handled later
+        with np.errstate(all="ignore"):  # noise may cause overflows; infinite values are handled later
             if lacking := public.design.lacking:
                 design = self.model.with_bounds(public.design, stage0.bounds(ask, lacking, self.model.known))
                 ask.through(design)
@@ -108,13 +108,13 @@ class Plan:
     Attributes
     ----------
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
-        The guarantee that was asked for.
+        The privacy guarantee of the call.
     questions : DataFrame
-        A row for each question: its share of the budget, its mechanism, and its budget.
+        One row for each question: its share of the budget, its mechanism, and its budget.
     digest : str
         Hash of the plan.
     accepted : dict
-        Wanted widths of 95% intervals, by term: see `accept`.
+        Largest acceptable widths of 95% intervals, by term (see `accept`).
     """
 
     specification: Specification
@@ -124,16 +124,16 @@ class Plan:
     planned: tuple[Planned, ...]
     division: Division
     turns: Turns
-    gathered: Gathered | None = None  # what is needed of all rows at once
+    gathered: Gathered | None = None  # memory of a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # by assumption: equal calls have them in common
+    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # forecasts by assumption, shared by equal calls
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
 
     @property
     def guarantee(self) -> Promise:
-        """The guarantee that was asked for."""
+        """The privacy guarantee of the call."""
         return self.specification.promise
 
     @property
@@ -143,7 +143,7 @@ class Plan:
 
     @property
     def kept(self) -> Promise:
-        """The promise that the mechanisms keep: the guarantee, or the mu of normal noise if the guarantee is rho."""
+        """The guarantee that the mechanisms give: that of the call, or mu if the call has rho and noise is normal."""
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
     @property
@@ -153,19 +153,19 @@ class Plan:
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """Numeric columns whose bounds are estimated."""
+        """Names of the numeric columns whose bounds are estimated privately."""
         lacking: tuple[str, ...] = self.public.design.lacking
         return lacking
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, or of units, of the plan: public, or assumed."""
+        """Number of rows, or of units, of the plan, public or assumed; None if it is private and not assumed."""
         public = self.public
         return next((n for n in (public.offered, public.units, public.assumed) if n is not None), None)
 
     @property
     def questions(self) -> pd.DataFrame:
-        """A row for each question: share of the budget, mechanism, branch, and budget."""
+        """One row for each question: share of the budget, mechanism, branch, and budget."""
         of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
             {
@@ -184,18 +184,18 @@ class Plan:
 
     @cached_property
     def stream_digest(self) -> str:
-        """Hash of the call and the questions with all digits, which selects the random stream of a seeded fit."""
+        """Hash of the call and of the questions with all digits; it selects the random stream of a seeded fit."""
         return digest(*self._call, self._asked)
 
     @property
     def _call(self) -> tuple[Any, ...]:
-        """The arguments of the call, and public numbers of rows."""
+        """Name and arguments of the call, and the public numbers of rows and units."""
         about = {name: value for name, value in self.specification.written.items() if value is not None}
         return self.specification.verb, about, self.public.offered, self.public.units
 
     @property
     def _asked(self) -> list[Any]:
-        """The questions and their budgets."""
+        """The questions with their mechanisms and budgets."""
         return [[p.branch, p.label, p.mechanism.label, promise_numbers(p.promise)] for p in self.planned]
 
     def expected(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
@@ -213,7 +213,7 @@ class Plan:
         Returns
         -------
         DataFrame
-            A row for each estimate: std_error; width of the 95% interval; width_low and width_high, which differ if
+            One row for each estimate: std_error; width of the 95% interval; width_low and width_high, which differ if
             outcomes or levels may be rare, or weights unequal, and no hint (`Domain.hint`) says otherwise; noise_share
             (of the squared standard error); ratio, the width over that without privacy; and given, the share of
             forecasts with an interval. A width is NaN if most forecasts have no interval.
@@ -234,7 +234,7 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return the columns without hints that may widen intervals most."""
+        """Return the declarations of the columns that may widen intervals most and have no hints."""
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
     @property
@@ -248,7 +248,7 @@ class Plan:
         residual: float | None = None,
         most: int = 0,
     ) -> pd.DataFrame:
-        """Return the forecast under the usual assumptions."""
+        """Return the forecast under the usual assumptions, or for the rows `like`."""
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
         if self.estimated:
@@ -261,9 +261,9 @@ class Plan:
         return self._forecast(like, residual, self._assumed, most=most)
 
     def _under(self, assumed: Assumption) -> pd.DataFrame:
-        """Return what to expect of rows that are made up by an assumption: computed once."""
+        """Return the forecast for synthetic rows under an assumption; it is computed once."""
         design = self.public.design
-        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # else it is unused
+        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # not used otherwise
         about = tuple(assumed.hints.items()), share, assumed.precise
         if about not in self.forecasts:
             self.forecasts[about] = self._forecast(None, None, assumed)
@@ -293,7 +293,7 @@ class Plan:
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest budget at which intervals are narrow enough: eps, or mu or rho if the plan has that.
+        """Return the smallest budget at which intervals are narrow enough, in eps, mu or rho like the plan's budget.
 
         Parameters
         ----------
@@ -302,17 +302,17 @@ class Plan:
         term : str, optional
             Coefficient of that interval; by default all coefficients but the intercept.
         **assumptions
-            As for `expected`.
+            `like` and `residual`, as for `expected`.
 
         Returns
         -------
         float
-            The budget, to 1%.
+            The budget, with an error of at most 1%.
 
         Raises
         ------
         BudgetError
-            If no budget suffices, since the interval without privacy is wider.
+            If no budget suffices, because the interval without privacy is wider.
         """
         width = _positive("width", width)
         name = self.guarantee.currency
@@ -360,12 +360,12 @@ class Plan:
         term : str, optional
             Coefficient of that interval; by default all coefficients but the intercept.
         **assumptions
-            As for `expected`.
+            `like` and `residual`, as for `expected`.
 
         Returns
         -------
         int
-            The number of rows, to 1%.
+            The number of rows, with an error of at most 1%.
 
         Raises
         ------
@@ -375,7 +375,7 @@ class Plan:
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
-        @cache  # several numbers are the same one of rows
+        @cache  # several values of the search round to one number of rows
         def widths(n: int) -> Widths:
             other = self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n)
             return other._widths(width, term, assumptions)
@@ -396,25 +396,25 @@ class Plan:
         rho: float | Sequence[float] | None = None,
         **assumptions: Any,
     ) -> Comparison:
-        """Compare the expected intervals of several budgets, to choose one before spending.
+        """Compare the expected widths of intervals for several budgets, to choose a budget before any is spent.
 
         Parameters
         ----------
         eps, mu, rho : float or list of float, optional
-            Budgets; everything else is as in this plan, including the delta that belongs to eps.
+            Budgets to compare; all other arguments are as in this plan, including the delta that belongs to eps.
         **assumptions
-            As for `expected`.
+            `like` and `residual`, as for `expected`.
 
         Returns
         -------
         Comparison
-            Prints as a table; `frame` is a DataFrame with a row for each term and budget: method, std_error, width of
-            the 95% interval, noise_share and ratio, the width over that without privacy. `plot()` draws the ratios.
+            Table for print. Its `frame` is a DataFrame with one row for each term and budget: method, std_error, width
+            of the 95% interval, noise_share and ratio, the width over that without privacy. `plot()` draws the ratios.
 
         Raises
         ------
         OptionError, BudgetError, DomainError
-            If no budget is given, or the function itself would raise the error.
+            If no budget is given, or the function of the plan raises the error for a budget.
 
         Examples
         --------
@@ -434,13 +434,13 @@ class Plan:
         return self.rows if self._is_public else None
 
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any]) -> Widths:
-        """Return the widths to expect over the wanted one, of a term or of all but the intercept."""
+        """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept."""
         table = self._of_terms(term, self._usual(**assumptions))
         return Widths(table["width"].to_numpy() / wanted, table["noise_share"].to_numpy())
 
     @staticmethod
     def _of_terms(term: str | None, table: pd.DataFrame) -> pd.DataFrame:
-        """Return what to expect of a term, or of all but the intercept."""
+        """Return the rows of a forecast for one term, or for all terms but the intercept."""
         if term is None:
             return table.drop("Intercept", errors="ignore") if len(table) > 1 else table
         if term not in table.index:
@@ -448,7 +448,7 @@ class Plan:
         return table.loc[[term]]
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the share of each question in the budget, by branch if the fit will choose between several.
+        """Plot each question's share of the budget, by branch if the fit will choose between branches (methods).
 
         Parameters
         ----------
@@ -469,9 +469,9 @@ class Plan:
     # ---------------------------------------------------------------- files, and runs on data
 
     def accept(self, widths: Mapping[str, float]) -> Plan:
-        """Return the plan with the largest acceptable widths of intervals, stated before a result is known.
+        """Return the plan with the largest acceptable widths of intervals, which the user states before the fit.
 
-        The widths are saved with the plan and are part of its digest; the summary of the fit says whether each was met.
+        The widths are saved with the plan and are part of its digest; the fit's summary states whether each is met.
 
         Parameters
         ----------
@@ -503,15 +503,15 @@ class Plan:
         return replace(self, accepted={term: _positive("width", width) for term, width in widths.items()})
 
     def to_json(self) -> str:
-        """Return the plan as JSON text, which others can read, sign and run.
+        """Return the plan as JSON text, which other people can read, sign and run.
 
-        The text has function, formula, domain and options, the number of rows, the guarantee, accepted widths, digest
-        and the version of the package. It contains no data, and no code that is executed when it is loaded.
+        The text contains the function, formula, domain and options, the number of rows, the guarantee, accepted widths,
+        the digest and the version of the package. It contains no data, and no code that is executed on loading.
 
         Raises
         ------
         OptionError
-            If the formula calls a function registered by `rowwise`, or an option is an object.
+            If the formula calls a function registered by `rowwise`, or an option is not text, a number or a list.
         """
         return as_text(written_plan(self))
 
@@ -521,18 +521,18 @@ class Plan:
         Parameters
         ----------
         path : str or PathLike
-            Path of the file; an existing file is replaced once the new one is complete.
+            Path of the file; an existing file is replaced when the new file is complete.
 
         Raises
         ------
         OptionError
-            As `to_json`, and if the file cannot be written.
+            If `to_json` raises it, or the file cannot be written.
         """
         write_text(path, self.to_json())
 
     @door
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> Any:
-        """Fit the plan on data. If the data lead to another plan, an error is raised and nothing is charged.
+        """Carry out the plan on data. If the data lead to another plan, an error is raised and nothing is charged.
 
         Parameters
         ----------
@@ -541,19 +541,19 @@ class Plan:
         ledger : Ledger, optional
             Ledger that is charged before any row is read.
         rng : None, int or numpy.random.Generator
-            None: noise from the operating system.
+            Source of the noise; None is the operating system.
 
         Returns
         -------
         Results
-            Its `digest` is that of the plan.
+            The fit, with the digest of the plan.
 
         Raises
         ------
         OptionError
             If the plan of these data has another digest.
         BudgetError, DomainError, FormulaError, PrivacyError
-            If the function itself would raise the error.
+            If the function of the plan raises the error for these data.
 
         Examples
         --------
@@ -599,7 +599,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
     rows : int, optional
         Number of rows, or of units if the call has `unit`; None if it is private.
     assumed : int, optional
-        An assumed number if it is private; only forecasts and the largest delta depend on it.
+        Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
 
     Raises
     ------
@@ -614,7 +614,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
 
 @dataclass(frozen=True)
 class _Wish:
-    """All that a plan depends on: the arguments of the call, and public numbers of rows."""
+    """Key of the cache of plans: the arguments of a call and public numbers of rows, on which a plan depends."""
 
     model: type[Model]
     written: str
@@ -625,7 +625,7 @@ class _Wish:
 
 @lru_cache(maxsize=REMEMBERED)
 def _remembered(wish: _Wish) -> Plan:
-    """Return the cached plan of a call; it depends on public facts only, never on rows."""
+    """Return the plan of a call, from a cache; it depends on public facts only, never on rows."""
     plans, refusals = [], []
     for promise in accountings(wish.spec):
         try:
@@ -643,7 +643,7 @@ def forget() -> None:
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
-    """Return the promises that may be divided among the questions; each of them implies the promise of the call."""
+    """Return the guarantees by which the budget may be divided; each implies the guarantee of the call."""
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
     if not isinstance(promise, ApproxDP) or own_delta:
@@ -652,7 +652,7 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 
 
 def _shorter(normal: Plan, pure: Plan) -> Plan:
-    """Return the plan with the shorter expected intervals; the reason for its method compares it with the other."""
+    """Return the plan with the shorter expected intervals; its reason for the method compares both plans."""
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
     ratio = _ratio(normal, pure)
@@ -665,10 +665,10 @@ def _shorter(normal: Plan, pure: Plan) -> Plan:
 
 
 def _ratio(normal: Plan, pure: Plan) -> float:
-    """Return the median ratio of the expected widths of two plans; NaN if neither expects intervals."""
+    """Return the median ratio of the expected interval widths of two plans; NaN if there is no comparison."""
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    tables = [plan._under(Assumption()) for plan in (normal, pure)]  # no hint has a part in the choice of a method
+    tables = [plan._under(Assumption()) for plan in (normal, pure)]  # the choice of a method does not depend on hints
     widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
     if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
         return math.nan
@@ -676,7 +676,7 @@ def _ratio(normal: Plan, pure: Plan) -> float:
 
 
 def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: int | None) -> Plan:
-    """Rehearse, alternating between few and many rows, and divide the promise, until the questions no longer change."""
+    """Repeat trial runs on few and many synthetic rows, and the division of the budget, until questions are stable."""
     public = _public(spec, rows, assumed)
     design = public.design
     choice = spec.model.estimator(
@@ -702,7 +702,7 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
-    """Return the public facts, with the design; placeholders replace bounds that are not declared."""
+    """Return the public facts of a fit, with its design; bounds that are not declared have placeholders."""
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
     design = spec.model.bind(offered)
@@ -712,34 +712,34 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
             "private)"
         )
     used = offered if design.complete and not design.lacking else None
-    units = max(rows, 1) if by_unit and rows is not None else None  # zero units are treated as one
+    units = max(rows, 1) if by_unit and rows is not None else None  # zero units count as one
     most = spec.neighbors.rows_per_unit
     return PublicFacts(offered, used, units, by_unit, spec.intervals, design, assumed, most)
 
 
 def _question(a: Asked, division: Division) -> Planned:
-    """Return a question with its budget."""
+    """Return a planned question: a question with its part of the budget."""
     parts = tuple(division.fractions[a.label] / division.fractions[host] for host in a.optional)
     return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, parts)
 
 
 class Quick(Rehearsal):
-    """A rehearsal with fast answers.
+    """A trial run of an estimator on synthetic rows, with fast answers.
 
-    Additive noise is replaced by normal noise of the same variances, and the error of a rank is drawn from its law.
-    Rehearsals of one round share the answers to questions that they have in common from the beginning on.
+    Additive noise is replaced by normal noise of the same variances, and the error of a rank is drawn from its
+    distribution. Trial runs of one round share the answers to the questions with which they all begin.
 
     Parameters
     ----------
     said : dict
-        Answers in the rehearsals of this round.
+        Answers in the trial runs of this round.
     before : dict
         Questions of the previous round, by label.
     unaudited : set
-        Labels of the questions that remain to be audited; emptied once a question differs from the previous round,
-        since another round then follows.
+        Labels of the questions that remain to be audited; it is emptied when a question differs from the previous
+        round, because another round follows then.
     whole : bool
-        Whether inference is run after the last question, so that its failures occur before a budget is spent.
+        Whether inference is run after the last question, so that an error in it occurs before budget is spent.
     """
 
     def __init__(
@@ -780,11 +780,11 @@ class Quick(Rehearsal):
 
 
 class _EndError(Exception):
-    """Raised to end a rehearsal after its last question."""
+    """Exception that ends a trial run after its last question."""
 
 
 def _quick(by: Any) -> Any:
-    """Return a fast substitute for a mechanism, for synthetic rows, which need no protection."""
+    """Return a fast substitute for a mechanism; it serves for synthetic rows only, which need no privacy."""
     if isinstance(by, Additive):
         return _NormalStandIn(by)
     return _RankStandIn(by) if isinstance(by, Rank) and by.confidence is None else by
@@ -806,7 +806,7 @@ class _NormalStandIn:
 
 @dataclass(frozen=True)
 class _RankStandIn:
-    """Substitute for a rank mechanism: values at the wanted ranks, plus rank errors drawn from the mechanism's law."""
+    """Substitute for a rank mechanism: the values at the wanted ranks plus errors drawn from their distribution."""
 
     by: Rank
 
@@ -828,16 +828,16 @@ def rehearsed(
     turn: int,
     before: tuple[Asked, ...],
 ) -> tuple[tuple[Asked, ...], Turns]:
-    """Ask the questions of each branch on synthetic rows; return all questions, and the turns of each branch.
+    """Run each branch on synthetic rows; return all questions, and the passes over the rows of each branch.
 
-    If the questions are equal to those of the previous round, `before`, each had its final part of the promise: each is
-    audited, and each branch is run once more without its optional questions. Inference after the last question is
-    rehearsed in the first round only.
+    If the questions are equal to those of the previous round, `before`, each had its final part of the budget. Then
+    each question is audited, and each branch is run once more without its optional questions. Inference after the last
+    question is run in the first round only.
 
     Raises
     ------
     PrivacyError
-        If a question is asked in two accountings or in two branches, or if other questions depend on an optional one.
+        If a question is asked in two ways or in two branches, or other questions depend on an optional question.
     """
     asked: dict[str, Asked] = {}
     chance = streams(turn, "rehearsal")("rehearsal", "all")
@@ -885,7 +885,7 @@ def rehearsed(
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
-    """Refuse a delta above 1/n, which allows rows to be published as they are; no check if n is private."""
+    """Raise an error for a delta above 1/n, which allows rows to be published as they are; none if n is private."""
     if isinstance(promise, ApproxDP) and rows and promise.delta * rows > 1:
         raise BudgetError(
             f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "

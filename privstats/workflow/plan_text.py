@@ -1,4 +1,4 @@
-"""A plan as text, to be read before any budget is spent."""
+"""Text of a plan, to be read before any budget is spent."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ COLUMNS = "values fill a part of their bounds."
 
 
 def described(plan: Any) -> str:
-    """Return a plan as text: its head, the expected standard errors, and its questions with their shares."""
+    """Return a plan as text: its title and arguments, the expected standard errors, and the questions with shares."""
     spec, promise = plan.specification, plan.guarantee
     lines = [
         *headed(f"Plan of dp_{spec.verb}", spec.model.formula),
@@ -109,13 +109,13 @@ def described(plan: Any) -> str:
 
 
 def _memory(plan: Any) -> list[str]:
-    """Return the lines about a method that needs all rows at once, where that is much."""
+    """Return the lines about a method that needs much memory for all rows; empty otherwise."""
     line = plan.gathered and plan.gathered.line
     return labelled("Memory", line) if line else []
 
 
 def _accepted(plan: Any) -> list[str]:
-    """Return the line of accepted and expected widths; empty without accepted widths."""
+    """Return the lines about accepted and expected widths; empty without accepted widths."""
     if not plan.accepted:
         return []
     return labelled("Accepts", accepts(plan.accepted.items(), plan.expected()["width"], _foreseen))
@@ -189,7 +189,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines on ranges of widths, with hints that would narrow them, and on intervals that may not be given."""
+    """Return lines about ranges of widths and hints that narrow these, and about intervals that may not be given."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -206,7 +206,7 @@ def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
 
 
 def _questions(plan: Any) -> list[str]:
-    """Return the table of questions, with one line for all questions of a name."""
+    """Return the table of questions; questions with the same name share a line."""
     methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
     marks = dict(zip(plan.branches, _marks(methods), strict=True))
     groups: dict[tuple[str, str | None], float] = {}
@@ -216,7 +216,7 @@ def _questions(plan: Any) -> list[str]:
         groups[key] = groups.get(key, 0.0) + _own(p, plan)
         homes[key] = {q.branch for q in plan.planned if q.label in p.within_share_of} or {p.branch}
     shares: dict[tuple[str, str | None], int] = {}
-    for branch in plan.branches or (None,):  # shares of the common beginning and of one branch add up to 100%
+    for branch in plan.branches or (None,):  # shares of the common beginning and one branch add up to 100%
         own = [key for key in groups if key[1] in (None, branch) and homes[key] & {None, branch}]
         shares = dict(zip(own, percentages([groups[key] for key in own]), strict=True)) | shares
     wide = max(len("question"), *(len(QUESTIONS.get(name, name)) for name, _ in groups)) + 2
@@ -233,19 +233,19 @@ def _questions(plan: Any) -> list[str]:
 
 
 def _own(p: Planned, plan: Any) -> float:
-    """Return the share of a question without the shares of the optional questions that are paid from it."""
+    """Return the share of a question without the shares that optional questions take from it."""
     fractions: Mapping[str, float] = plan.division.fractions
     return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the name of the table line for a question: its name, or its label if it repeats an earlier question."""
+    """Return the title of a question's line: its name, or its label if an optional question repeats another."""
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
 
 
 def _marks(branches: Sequence[str]) -> list[str]:
-    """Return a short, unique mark for each branch."""
+    """Return a short mark for each branch; the marks differ."""
     marks: list[str] = []
     for branch in branches:
         mark = next(branch[:k] for k in range(1, len(branch) + 1) if branch[:k] not in marks)

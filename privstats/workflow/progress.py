@@ -1,10 +1,10 @@
 """Progress of long fits: a line on a terminal or in a notebook that shows the current pass over the rows.
 
 The contents of the line are public: the name of the function, the number of passes so far, the largest possible number
-(for the chosen branch, once its choice is released), and the number of rows read if the number of rows is public. Rows
-are shown in steps of one per cent, since the sizes of the chunks from a source may depend on rows. A mechanism may scan
-the rows several times for one answer, a number of times that depends on them; all these scans are one pass here, and
-only the first moves the line. The time at which the line moves is run time, which may depend on rows.
+of passes (for the chosen branch, after the choice is released), and the number of rows read if the number of rows is
+public. Progress is shown in steps of one per cent, since the sizes of the chunks from a source may depend on rows. A
+mechanism may scan the rows several times for one answer, and how often may depend on the rows; all these scans count as
+one pass, and only the first changes the line. The times of the changes are run time, which may depend on rows.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-Turns = Mapping[str | None, tuple[int, ...]]  # largest number of passes of each branch, for each design
-SILENT, EVERY = 1.0, 0.1  # seconds before the line first appears, and between updates
-BAR, WIDTH = 24, 79  # characters of the bar, and most characters of the line
-STEPS = 100  # steps in which the number of rows is shown
+Turns = Mapping[str | None, tuple[int, ...]]  # by branch: largest number of passes over the rows for each design
+SILENT, EVERY = 1.0, 0.1  # seconds until the line first appears, and between updates
+BAR, WIDTH = 24, 79  # number of characters of the bar, and largest number of characters of the line
+STEPS = 100  # number of steps in which the progress within a pass is shown
 
 
 class Course:
-    """The planned passes of a fit, and the number of passes that have begun.
+    """The planned passes of a fit over the rows, and the number of passes that have begun.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ class Course:
         self.line = None if out is None else ProgressLine(name, rows, out)
 
     def turn(self, begun: Sequence[int], branch: str | None) -> bool:
-        """Record the beginning of a pass; return whether another one with the same design may follow."""
+        """Record the beginning of a pass; return whether another pass with the same design may follow."""
         planned = [self.turns[branch]] if branch in self.turns else list(self.turns.values())
         if self.line is not None:
             self.line.begin(sum(begun), max(map(sum, planned)))
         return any(begun[-1] < most[len(begun) - 1] for most in planned)
 
     def read(self, rows: int) -> None:
-        """Record the number of rows read in a scan; it must be public."""
+        """Record the number of rows read so far in a pass; the number of all rows must be public."""
         if self.line is not None:
             self.line.read(rows)
 
@@ -73,13 +73,13 @@ class ProgressLine:
         self.passes, self.steps = (0, 0), 0
 
     def begin(self, number: int, most: int) -> None:
-        """Show the beginning of a pass, unless it has begun already."""
+        """Show the beginning of a pass, unless the pass has begun already."""
         if self.passes[0] < number:
             self.passes, self.steps = (number, most), 0
             self._show()
 
     def read(self, rows: int) -> None:
-        """Show the rows read, step by step; a repeated scan of the same rows shows nothing."""
+        """Show the number of rows read so far, step by step; nothing is shown for a repeated scan of the same rows."""
         while self.rows and self.steps < min(rows * STEPS // self.rows, STEPS):
             self.steps += 1
             self._show()
@@ -107,7 +107,7 @@ class ProgressLine:
         return f"{begin}  [{'#' * full}{'-' * (bar - full)}]  {end}" if bar > 0 else begin
 
     def _write(self, text: str) -> None:
-        """Overwrite the line; errors of the stream are ignored, as when it is closed."""
+        """Overwrite the line; errors of the output stream are ignored, such as those of a closed stream."""
         with suppress(Exception):
             self.out.write(f"\r{text:{self.written}}")
             self.out.flush()
@@ -128,7 +128,7 @@ def rows_read(seen: int, rows: int) -> str:
 
 
 def shown_on(out: Any) -> Any:
-    """Return a stream if a terminal or a notebook shows it; None if it is captured or written to a file."""
+    """Return the stream if a terminal or a notebook displays it; None if it is captured or written to a file."""
     notebook = type(out).__module__.startswith("ipykernel.")
     with suppress(Exception):
         return out if notebook or (out.isatty() and os.environ.get("TERM") != "dumb") else None

@@ -1,4 +1,4 @@
-"""Protected data: rows with their domain and their ledger, accepted as `data` by every function."""
+"""Protected data: rows with their domain and their ledger, which every function accepts as `data`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from privstats.privacy.ledger import Ledger
 from privstats.privacy.ledger_part import allotted
 from privstats.privacy.promise import REPLACE_ROW, Promise
 
-BRINGS = ("domain", "ledger")  # arguments that protected data supply
+BRINGS = ("domain", "ledger")  # arguments that protected data supply in a call
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Protected:
     """Confidential rows with their declared domain, and with the budget that all fits on them share.
 
-    This prevents mistakes; it is no protection against code in the same process, which can reach the rows.
+    This prevents mistakes. It does not protect against code in the same process, which can read the rows.
 
     Attributes
     ----------
@@ -34,15 +34,15 @@ class Protected:
     ledger: Ledger
 
     def allot(self, name: str, promise: Promise) -> Protected:
-        """Return the same data with a part of the budget, for one analyst.
+        """Return the same data with a part of the budget, for use by one analyst.
 
         Parameters
         ----------
         name : str
-            Name of the analyst in the ledger. All entries under this name count, also those of other people.
+            Name of the analyst in the ledger. All entries under this name are charged to the part, whoever made them.
         promise : PureDP, ApproxDP, GaussianDP or ZeroCDP
-            Budget of the analyst, with the neighbours of the ledger. Fits are charged to the part and to the whole.
-            Parts may add up to more than the whole; fits are refused once the whole is spent.
+            Budget of the analyst, with the neighbouring relation of the ledger. Fits are charged to the part and to the
+            whole budget. Parts may add up to more than the whole; when the whole is spent, fits raise an error.
 
         Returns
         -------
@@ -70,7 +70,7 @@ class Protected:
 
 
 def unprotected(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call with data, domain and ledger taken from protected data.
+    """Return the arguments of a call; if its data are protected, with their rows, domain and ledger.
 
     Raises
     ------

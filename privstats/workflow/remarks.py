@@ -1,4 +1,4 @@
-"""Notes on the rows of a fit, from releases and public facts: unused rows, small weights, and rows of units."""
+"""Notes about the rows of a fit, from releases and public facts: unused rows, small weights, and rows of units."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from privstats.formula.declarations import Levels
 from privstats.inference.notes import SYMPTOMS, Note, about_rows, note, percent
 from privstats.workflow.plan import Plan
 
-CLEAR = 3.0  # standard errors of a count: a larger number of missing rows is more than noise
-UNUSED = 0.05  # share of unused rows from which on a note is given
-NEARLY_ALL = 0.9  # share of unused rows from which on the note suspects the declaration of a column
-SMALL_WEIGHT = 0.2  # mean weight over its bound: a smaller one gives a note
-FULL = 0.8  # mean number of rows of a unit over rows_per_unit: a larger one means that some units have more rows
+CLEAR = 3.0  # a count of missing rows above this many standard errors is more than noise
+UNUSED = 0.05  # a note is given if more than this share of the rows is not used
+NEARLY_ALL = 0.9  # if more than this share is not used, the note suspects a wrong declaration of a column
+SMALL_WEIGHT = 0.2  # a note is given if the mean weight over the bound of weights is below this
+FULL = 0.8  # some units are taken to have more than rows_per_unit rows if the mean number over it is above this
 
 
 def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return the notes on a fit."""
+    """Return the notes about the rows of a fit."""
     return (
         *_unused_rows(plan, public, estimate),
         *_small_weights(plan, public, estimate),
@@ -28,7 +28,7 @@ def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
 
 
 def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note on rows that were not used, if no `subset` excluded them."""
+    """Return a note on rows that were not used, unless `subset` excludes rows."""
     rows, (used, sd) = public.offered, _released(estimate, "rows used")
     if rows is None or plan.specification.model.subset is not None or not rows - used > max(CLEAR * sd, UNUSED * rows):
         return ()
@@ -44,7 +44,7 @@ def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, 
 
 
 def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note on weights far below their declared bound, if releases show it."""
+    """Return a note on weights that are far below their declared bound, by the released sum of weights."""
     rows, (used, sd) = public.offered, _released(estimate, "weights used")
     if rows is None or not used + CLEAR * sd < SMALL_WEIGHT * rows:
         return ()
@@ -57,7 +57,7 @@ def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 
 
 def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note if units have nearly `rows_per_unit` rows on average, so that some probably have more."""
+    """Return a note if units have nearly `rows_per_unit` rows on average, so that some units probably have more."""
     used, _ = _released(estimate, "rows used")
     most, unit = public.rows_per_unit, plan.specification.neighbors.unit
     if unit is None or public.units is None or not used > FULL * most * public.units:
@@ -67,7 +67,7 @@ def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 
 
 def _released(estimate: Any, name: str) -> tuple[float, float]:
-    """Return a released count and its standard error; NaN where it was not released."""
+    """Return a released count and its standard error; NaN if the count was not released."""
     found = estimate.diagnostics
     return float(found.get(name, math.nan)), float(found.get(f"{name} sd", math.nan))
 

@@ -1,4 +1,4 @@
-"""Plans as JSON: a file holds the call, and reading it plans the call again."""
+"""Plans as JSON: a file contains the arguments of the call, and a reader plans the call again."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ KEYS = (
     "accepted",
     "digest",
 )
-WRITTEN_APART = ("formula", "domain")  # arguments that have separate entries in the file, beside the options
+WRITTEN_APART = ("formula", "domain")  # arguments with an entry of their own in the file, apart from the options
 
 
 def written_plan(plan: Any) -> dict[str, Any]:
-    """Return a plan in terms of JSON types: the call, and the results of planning.
+    """Return the contents of a plan's file, as JSON types: the call, and the results of planning.
 
     Raises
     ------
     OptionError
-        If an expression calls a function registered by `rowwise`, or an option is an object.
+        If an expression calls a function registered by `rowwise`, or an option is not text, numbers or lists of these.
     """
     spec = plan.specification
     written, defaults = spec.written, BY_NAME[spec.verb].defaults
@@ -77,7 +77,7 @@ def written_plan(plan: Any) -> dict[str, Any]:
 
 
 def plan_of(content: Mapping[str, Any], name: str) -> Any:
-    """Return the plan that `written_plan` wrote: its call is planned again, and nothing else is executed.
+    """Return the plan in the contents of a file: the call is planned again, and nothing else is executed.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     Raises
     ------
     OptionError
-        If the content is no plan, or the plan has another digest.
+        If the content is not a plan, or the plan has another digest than the file states.
     """
     if content.get("format") != PLAN_FORMAT:
         raise OptionError(f"{quote(name)} has a plan of another format than {quote(PLAN_FORMAT)}; save it anew")
@@ -112,7 +112,7 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
 
 
 def in_full(plan: Any) -> str:
-    """Return a plan as text with options, declarations and digest, for a reviewer."""
+    """Return a plan as text with all options, declarations and the digest, for a reviewer."""
     content, domain = written_plan(plan), plan.specification.written["domain"]
     complete = {name: ", complete" if name in domain.complete else "" for name in domain}
     options = ", ".join(f"{name}={value!r}" for name, value in content["options"].items())
@@ -125,7 +125,7 @@ def in_full(plan: Any) -> str:
 
 
 def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
-    """Fit a plan on data if they lead to the same plan; otherwise raise an error and charge nothing."""
+    """Carry out a plan on data if the data lead to the same plan; otherwise raise an error and charge nothing."""
     account = data.ledger if isinstance(data, Protected) else ledger
     if isinstance(account, Account):
         check_affordable(account, plan.guarantee)  # before the data are read
@@ -134,19 +134,19 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def marked(plan: Any, there: Any, fit: Any) -> Any:
-    """Return a fit with digest and accepted widths of `plan`; `there` is the plan that was derived from the data."""
-    if fit.facts.digest != there.digest:  # the data changed meanwhile: keep the digest of the other plan
+    """Return a fit with the digest and accepted widths of `plan`; `there` is the plan of the call on the data."""
+    if fit.facts.digest != there.digest:  # the data have changed meanwhile; the other plan's digest stays
         return fit
     return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=tuple(plan.accepted.items())))
 
 
 def planned_on(plan: Any, data: Any) -> Any:
-    """Return the plan of the same call on data; only names and types of columns and public numbers are read.
+    """Return the plan of the same call on data; only names and types of columns and public row numbers are read.
 
     Raises
     ------
     OptionError
-        If that plan has another digest.
+        If the plan on the data has another digest.
     """
     there = call_on(plan, data, dry_run=True)
     if replace(there, accepted=plan.accepted).digest == plan.digest:
@@ -174,18 +174,18 @@ def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan in the content of a file, with its accepted widths, or a text that says what is wrong."""
+    """Return the plan in the contents of a file, with its accepted widths, or the text of an error."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan
     except PrivstatsError as error:
         return str(error)
-    except Exception:  # a changed file may have wrong types or huge numbers, which fail in any way
+    except Exception:  # a changed file may have wrong types or huge numbers, which raise any error
         return "an entry has a wrong type or size; save it anew"
 
 
 def _planned(content: Mapping[str, Any]) -> Any:
-    """Return the plan of a call that is given in terms of JSON types."""
+    """Return the plan of the call in the contents of a file."""
     function, options = content["function"], content["options"]
     verb = BY_NAME.get(function.removeprefix("dp_")) if isinstance(function, str) else None
     if verb is None:
@@ -198,18 +198,18 @@ def _planned(content: Mapping[str, Any]) -> Any:
 
 
 def _meaning_of_n(plan: Any) -> str:
-    """Return words for the number of rows of a plan: "public number of rows", "assumed number of units"."""
+    """Return a text about the number n of a plan, such as "public number of rows"."""
     neighbors = plan.specification.neighbors
     return f"{'public' if neighbors.exchange else 'assumed'} number of {neighbors.unit or 'row'}s"
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return an option in terms of JSON types.
+    """Return an option as JSON types.
 
     Raises
     ------
     OptionError
-        If the option is an object.
+        If the option is not text, numbers or lists of these.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()

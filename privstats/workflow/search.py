@@ -1,8 +1,8 @@
-"""The smallest budget, or number of rows, that makes an interval narrow enough, in few plans.
+"""Search for the smallest budget or number of rows at which intervals are narrow enough, with few plans.
 
-A variance has a part of sampling and a part of noise, and it is known how each falls: with n rows as 1/n and 1/n^2,
-with the budget not at all and as 1/eps^2, 1/mu^2 or 1/rho. So the widths at one number say about which number is
-wanted, and those at two numbers say it better.
+The variance of an estimate has a sampling part and a noise part, and both decrease in a known way: with n rows as 1/n
+and 1/n^2; with the budget the noise part only, as 1/eps^2, 1/mu^2 or 1/rho. So the widths at one number of rows (or
+budget) suggest the wanted number, and the widths at two numbers do so more precisely.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
-WITHIN = 0.01  # of the number that is found: with less by this part it would not do
-AIM, NEARLY = 0.003, 0.0075  # distance to the expected root of what is tried; at which a number above it is near enough
-SPACED = 0.03  # logarithm of two numbers whose widths say how these fall: between nearer ones they come and go
-STEPS_OUT = 4.0  # times a number, for the next one, where nothing is known about the way; then its square, and so on
+WITHIN = 0.01  # relative error of the result: a number smaller by this share is known not to suffice
+AIM, NEARLY = 0.003, 0.0075  # relative distance from the expected root: of the next number to try; that counts as near
+SPACED = 0.03  # least log ratio of two numbers with comparable widths: widths at nearer numbers vary irregularly
+STEPS_OUT = 4.0  # factor to the next number if all tried numbers are on one side of the root; then its square, etc.
 
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """What to expect at some number: of each term the width over the wanted one, and the noise's share of the variance.
+    """Expected interval widths at some number of rows or budget, for each of m terms.
 
     Parameters
     ----------
     ratios, shares : ndarray, shape (m,)
-        NaN where there is none.
+        Ratios of expected to wanted widths, and noise shares of the variances; NaN if there is no interval.
     """
 
     ratios: FloatArray
@@ -39,25 +39,25 @@ class Widths:
 
     @property
     def ratio(self) -> float:
-        """The largest ratio; NaN where one is."""
+        """Largest ratio of an expected to the wanted width; NaN if any ratio is NaN."""
         return float(self.ratios.max())
 
 
 @dataclass(frozen=True)
 class Fall:
-    """A squared width over the wanted one: ``rest number^-still + noise number^-falling``.
+    """Dependence of a squared ratio of widths on a number x: ``rest x^-still + noise x^-falling``.
 
     Parameters
     ----------
     still, falling : int
-        Of a number of rows 1 and 2, of eps or mu 0 and 2, of rho 0 and 1.
+        Exponents of the sampling and the noise part: 1 and 2 for rows, 0 and 2 for eps or mu, 0 and 1 for rho.
     """
 
     still: int
     falling: int
 
     def root(self, rest: float, noise: float) -> float:
-        """Return where it is 1; infinite where it is nowhere, NaN where this is no law."""
+        """Return the x at which the squared ratio is 1; infinite if there is none, NaN for negative parts."""
         if not (rest >= 0 and noise >= 0):
             return math.nan
         if self.still:
@@ -65,15 +65,15 @@ class Fall:
         return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
 
     def from_one(self, number: float, widths: Widths) -> float:
-        """Return where all widths are as wanted, by the shares of noise at a number."""
+        """Return the number at which all widths are as wanted, extrapolated from the noise shares at one number."""
         noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
         parts = zip(widths.ratios**2 * (1 - noise), widths.ratios**2 * noise, strict=True)
         return number * max(self.root(float(rest), float(noise)) for rest, noise in parts)
 
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
-        """Return where the largest width is as wanted, by its ratio at two numbers."""
+        """Return the number at which the largest width is as wanted, extrapolated from its ratios at two numbers."""
         (x, r), (y, s) = a, b
-        t = y / x  # in units of the first number
+        t = y / x  # the second number in units of the first
         noise = (r**2 - s**2 * t**self.still) / (1 - t ** (self.still - self.falling))
         return x * self.root(r**2 - noise, noise)
 
@@ -82,12 +82,12 @@ BY_ROWS, BY_BUDGET, BY_RHO = Fall(1, 2), Fall(0, 2), Fall(0, 1)
 
 
 class Tries:
-    """A cache of the widths at the numbers tried so far, with a progress line on a terminal.
+    """A cache of the expected widths at the numbers tried so far, with a progress line on a terminal.
 
     Parameters
     ----------
     expected : callable
-        Of a number: the widths to expect.
+        Function from a number of rows or budget to the expected widths.
     name : str
         Name of the function, for the progress line.
     """
@@ -123,16 +123,16 @@ class _Line(ProgressLine):
 def narrow_enough(
     expected: Callable[[float], Widths], law: Fall, start: float, least: float, most: float, name: str
 ) -> float | None:
-    """Return the smallest number at which an interval is narrow enough, to 1%; None if none up to `most` suffices.
+    """Return the smallest number (of rows, or budget) with intervals narrow enough, to 1%; None if it exceeds `most`.
 
     Parameters
     ----------
     expected : callable
-        Of a number: the widths to expect.
+        Function from a number of rows or budget to the expected widths.
     law : Fall
-        By which they fall, nearly.
+        Approximate dependence of the widths on the number.
     start, least, most : float
-        Where to begin, and where to give up.
+        First number to try, and limits of the search.
     name : str
         Name of the function, for the progress line.
     """
@@ -152,7 +152,7 @@ def narrow_enough(
 
 
 class Way:
-    """The way of a search: the largest number that is not enough, the smallest that is, and where the root may be."""
+    """State of a search: the largest number that is too small, the smallest that suffices, and the expected root."""
 
     def __init__(self, law: Fall, least: float, most: float) -> None:
         self.law, self.least, self.most = law, least, most
@@ -161,7 +161,7 @@ class Way:
         self.step, self.slow, self.left = STEPS_OUT, 0, (False, math.inf)
 
     def goes_on(self, number: float, widths: Widths) -> None:
-        """Note what is expected at a number."""
+        """Update the search with the expected widths at a number."""
         if widths.ratio <= 1:
             self.high = min(self.high, number)
         else:
@@ -178,10 +178,10 @@ class Way:
         self.ratios[number] = widths.ratio
 
     def next(self) -> float:
-        """Return what to try: a little beyond the expected root, on the side on which nothing is known as near.
+        """Return the next number to try: a little beyond the expected root, on the side without a number as near.
 
-        Where that is not between, or two tries have not halved what was left, it is the middle; or, where all tries lie
-        on one side of the root, a number far beyond.
+        If it lies outside the known limits, or two tries have not halved the range between them, the middle is tried;
+        if all numbers so far lie on one side of the root, a number far beyond them.
         """
         low, high, root = self.low, self.high, self.root
         near = math.sqrt((1 - WITHIN) * high * root) if high <= root * (1 + NEARLY) else root * (1 + AIM)

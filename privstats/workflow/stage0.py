@@ -1,7 +1,7 @@
 """Stage 0: private estimates of the bounds of columns without declared bounds, before all other questions. TRUSTED.
 
-Each column has two questions: its median, then a quantile of the distances from it. One question would not suffice: on
-a scale that covers all floats, the width of N(1e6, 1) is not visible.
+Each column has two questions: its median, then a quantile of the distances from the median. One question would not
+suffice: on a scale that covers all floating-point numbers, the width of N(1e6, 1) is not resolved.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from privstats.privacy.promise import Promise, ZeroCDP
 from privstats.sets.cells import Line
 from privstats.workflow.division import BOUNDS
 
-FINEST = 1e-9  # below this the scale of `stretch` is linear, above it logarithmic
-WIDEST = 690.0  # largest stretched value, above arcsinh(1e290 / FINEST)
-GRID = 2.0**-22  # step of the stretched scale: six digits of a number
-LEVEL = 0.97  # quantile of the distances: the 3% of the rows above it absorb the error of the released rank
-MARGIN = 2.0  # the bounds extend this many times that quantile to either side of the median
-FARTHEST = 1e70  # bounds lie within twice this, so that products of four of them do not overflow
-ENOUGH = 3000.0  # smallest product of rows and eps for the bounds of one column; below it they may be far off
+FINEST = 1e-9  # size below which the scale of `stretch` is linear; above, it is logarithmic
+WIDEST = 690.0  # bound of stretched values, above arcsinh(1e290 / FINEST)
+GRID = 2.0**-22  # step of the stretched scale, which resolves six digits of a number
+LEVEL = 0.97  # probability of the quantile of distances; the 3% of rows above it absorb the error of the released rank
+MARGIN = 2.0  # the bounds extend to this multiple of the quantile on either side of the median
+FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
+ENOUGH = 3000.0  # smallest product of rows and eps for the bounds of one column; below it, bounds may be far off
 
 
 def stretch(values: FloatArray) -> FloatArray:
-    """Return values on a scale that is logarithmic in both signs: orders of magnitude have equal lengths."""
+    """Return values on a scale that is logarithmic for both signs: each order of magnitude has the same length."""
     return np.arcsinh(np.clip(values, -1e290, 1e290) / FINEST)
 
 
@@ -44,7 +44,7 @@ def unstretch(points: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Stretched:
-    """The stretched value of a column, the only numeric column of the block."""
+    """Row function of the stretched value of a column, the only numeric column in a block of rows."""
 
     def __call__(self, block: Any) -> FloatArray:
         """Return the stretched values, shape (n, 1)."""
@@ -53,7 +53,7 @@ class Stretched:
 
 @dataclass(frozen=True)
 class Distance:
-    """The stretched distance of the column from a released point."""
+    """Row function of the stretched distance of a column's value from a released point."""
 
     point: float
 
@@ -63,16 +63,16 @@ class Distance:
 
 
 def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[float, float]]:
-    """Return bounds of numeric expressions, from releases only.
+    """Release bounds of numeric expressions in columns, and return them.
 
     Parameters
     ----------
     ask : Ask
-        The conversation; its design is that of the last of these columns afterwards.
+        Asks the questions; afterwards its design is that of the last expression.
     codes : sequence of str
-        The expressions, as in the formula.
+        Expressions, as in the formula.
     domain : Domain
-        The declarations of columns.
+        Declarations of the columns.
     """
     estimated = {}
     for code in codes:
@@ -82,7 +82,7 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
 
 
 def _range(ask: Ask, code: str) -> tuple[float, float]:
-    """Return a range that contains nearly all values: symmetric about a private median, never empty."""
+    """Release a range that contains nearly all values: it is symmetric about a private median, and never empty."""
     anywhere = Line(-WIDEST, WIDEST, GRID)
     middle = ask(Values(BOUNDS, Stretched(), anywhere, item=f"of {code}: location"), by=Rank((0.5,)))
     point = float(np.clip(unstretch(middle.value), -FARTHEST, FARTHEST)[0])
@@ -92,21 +92,21 @@ def _range(ask: Ask, code: str) -> tuple[float, float]:
 
 
 def check_enough(codes: Sequence[str], parts: Sequence[Promise], rows: int, whole: Promise) -> None:
-    """Refuse to estimate bounds if rows or budget are too small, which public facts decide.
+    """Raise an error if rows or budget, which are public, are too small for estimates of bounds.
 
     Parameters
     ----------
     codes : sequence of str
     parts : sequence of Promise
-        Budgets of the questions of stage 0, column by column.
+        Budgets of the questions about bounds, column by column.
     rows : int
     whole : Promise
-        The budget of the call, for the remedy in the error.
+        Budget of the call, for the remedy in the error.
 
     Raises
     ------
     DomainError
-        The error names the expressions and a remedy.
+        If rows or budget are too small; the error names the expressions and a remedy.
     """
     each = len(parts) // len(codes)
     eps = min(sum(part.as_pure().eps for part in parts[each * k : each * (k + 1)]) for k in range(len(codes)))

@@ -1,4 +1,4 @@
-"""Studies: several plans in order that are charged together, as a file, and their fits on data."""
+"""Studies: lists of plans that are charged together, their files, and their fits on data."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """Hash of all plans, in their order."""
+        """Hash of the digests of all plans, in order."""
         return digest([plan.digest for plan in self.plans])
 
     @property
     def guarantee(self) -> Promise | None:
-        """The guarantee of all plans together; None if their kinds or neighbours differ and a ledger must add them."""
+        """The joint guarantee of all plans; None if kinds or neighbours differ, so that a ledger must add them up."""
         promises = [plan.guarantee for plan in self.plans]
         for one in promises:
             if all(isinstance(p, COUNTED[type(one)]) and p.neighbors == one.neighbors for p in promises):
@@ -87,7 +87,7 @@ class Study:
         return None
 
     def to_json(self) -> str:
-        """Return the study as JSON text: its plans, as `Plan.to_json` writes each, and its digest.
+        """Return the study as JSON text: its plans, each as by `Plan.to_json`, and the study's digest.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Study:
 
     @door
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> StudyResults:
-        """Make the calls of all plans on data, in order; all are charged before any row is read, or none is.
+        """Carry out all plans on data, in order; all are charged before any row is read, or none is charged.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class Study:
         ledger : Ledger, optional
             Ledger that is charged with all plans in one transaction.
         rng : None, int or numpy.random.Generator
-            None: noise from the operating system.
+            Source of the noise; None is the operating system.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class Study:
 
     @property
     def head(self) -> str:
-        """Title, guarantee of all plans together, and digest, as text."""
+        """Text with the title, the joint guarantee of all plans, and the digest."""
         total = self.guarantee
         known = "" if total is None else f"{total}{implied(total)}"
         lines = [
@@ -189,7 +189,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
 
 
 def charge_of(plan: Plan) -> Charge:
-    """Return the charge of the fit of a plan."""
+    """Return the charge of a plan's fit: entries of the ledger, the call, and the method."""
     return plan.charge, _call(plan), plan.choice.mech
 
 
@@ -198,12 +198,12 @@ def _call(plan: Plan) -> str:
 
 
 def study_of(content: Mapping[str, Any], name: str) -> Study:
-    """Return the study that `Study.to_json` wrote; each call is planned again.
+    """Return the study in the contents of a file; each call is planned again.
 
     Raises
     ------
     OptionError
-        If the content is no study, or a plan or the study has another digest.
+        If the content is not a study, or a plan or the study has another digest than the file states.
     """
     plans = content.get("plans")
     if not isinstance(plans, list) or not plans or not all(isinstance(plan, dict) for plan in plans):

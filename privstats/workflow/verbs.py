@@ -1,4 +1,4 @@
-"""A registry of the public functions by name, from which saved plans call them."""
+"""A registry of the public functions by name, through which saved plans call the functions."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments that a
 
 @dataclass(frozen=True)
 class Verb:
-    """A registered function.
+    """A registered public function.
 
     Parameters
     ----------
     defaults : mapping
-        Defaults of its arguments by name, in the order of the signature.
+        Defaults of the function's arguments by name, in the order of the signature.
     answer : callable
-        Takes all arguments by name; its exceptions may hold rows, so it is called behind a `door`.
+        Function of a dict of all arguments; its exceptions may hold rows, so it is called behind a `door`.
     """
 
     defaults: Mapping[str, Any]
     answer: Callable[[dict[str, Any]], Any]
 
     def of(self, **arguments: Any) -> Any:
-        """Call the function with these arguments, and defaults for all others."""
+        """Call the function with the given arguments, and with defaults for all others."""
         return self.answer({**self.defaults, **arguments})
 
 
@@ -40,5 +40,5 @@ def register(name: str, verb: Verb) -> None:
 
 
 def is_default(value: Any, default: Any) -> bool:
-    """Return whether an option equals its default; values of another type never do."""
+    """Return whether an option equals its default; a value of another type than the default never does."""
     return value is default or (type(value) in (bool, int, float, str) and value == default)
