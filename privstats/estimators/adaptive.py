@@ -53,8 +53,8 @@ from privstats.losses.base import Loss, SquaredLoss
 from privstats.privacy.promise import Promise, Relation
 from privstats.sets.vectors import Products
 
-# Shares of mu^2, or of eps. The shares of optional questions ("levels", "scales again", "second matrix", "whitened
-# squares", "meat", "residual squares") are taken out of the share of the score.
+# Budget shares by question: of mu^2 for normal noise, of eps for pure eps. Shares of optional questions (levels, scales
+# again, second matrix, whitened squares, meat, residual squares) are taken out of the share of a main question.
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05,
@@ -115,7 +115,7 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # the Hessian gets the same share; the coefficients get the rest
+        if self.loss.needs_scale:  # the Hessian gets as large a share; the coefficients get the rest
             coarse = min(coarse, COARSE_BESIDE)
         rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for either method
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]

@@ -71,7 +71,7 @@ class Noises:
     free_products : bool
         Whether second moments of clipped scores cost no budget if released together with their sum (`SumAndProducts`).
     shares : str
-        Key of these noise laws in tables of default budget shares.
+        Key of these mechanisms in tables of default budget shares: "normal" or "pure".
     """
 
     counts: Mechanism
@@ -142,7 +142,7 @@ def score_sd(ask: Laws, question: Question, by: Noises) -> float:
 
 
 class Estimator(Protocol):
-    """An estimator: a frozen dataclass whose fields are its options.
+    """An estimator: a frozen dataclass with the user's options as fields.
 
     ``estimator(ask, public)`` returns an estimate of the coefficients of the design's columns. `shares` maps the name
     of a question to its share of the budget.
@@ -169,7 +169,7 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
 
 
 def check_tail(tail: object) -> None:
-    """Refuse a value of `tail`, the assumption about scores beyond the released histogram, that is not in `CHOICES`.
+    """Raise an error if `tail`, the assumption about scores beyond the released histogram, is not in `CHOICES`.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def check_tail(tail: object) -> None:
 
 
 def check_switch(name: str, value: object) -> None:
-    """Refuse an option that is neither True nor False.
+    """Raise an error if an option is neither True nor False.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def check_switch(name: str, value: object) -> None:
 
 
 def check_split(split: Any) -> None:
-    """Refuse `split`, the share of objective perturbation's linear term, unless it is a number between 0 and 1.
+    """Raise an error unless `split`, the share of objective perturbation's linear term, lies between 0 and 1.
 
     Raises
     ------

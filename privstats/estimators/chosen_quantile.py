@@ -1,8 +1,8 @@
-"""Quantile regression by a mechanism that chooses the coefficients: K-norm gradient, or the exponential mechanism.
+"""Quantile regression by a mechanism that draws the coefficients: K-norm gradient, or the exponential mechanism.
 
-The chosen coefficients solve ``sum (1{y <= x'theta} - tau) x = V`` for noise V of known law. The error is ``H^-1
-(sampling error + V)``: the Hessian H, density-weighted second moments of x, is released through a kernel, and the
-variance of the scores, ``tau (1 - tau) sum x x'``, without one (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
+The drawn coefficients solve ``sum (1{y <= x'theta} - tau) x = V`` for noise V of known distribution. Their error is
+``H^-1 (sampling error + V)``. The Hessian H, density-weighted second moments of x, is released by a kernel; the score
+variance, ``tau (1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class ChosenQuantile(ABC):
         return PointEstimate.of(estimate) if any(doubts) else estimate
 
     def _why_not(self, public: PublicFacts) -> Note | None:
-        """Return a note with the reason if no release could give intervals, else None."""
+        """Return a note with the reason if intervals are impossible, else None."""
         return note("dependent rows", unit="unit") if public.by_unit else None
 
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
@@ -141,7 +141,7 @@ class ChosenQuantile(ABC):
         )
 
     def _chains(self, box: PublicBox) -> tuple[Note, ...]:
-        """Return the note that coefficients are the last state of a Markov chain, if they are."""
+        """Return a note if the coefficients are the last state of a Markov chain; otherwise an empty tuple."""
         if exact_for(box.c):
             return ()
         return (note("chain", length=SWEEPS, steps="sweeps", cure="delta=1e-6 or mu= has an exact method"),)

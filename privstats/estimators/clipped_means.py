@@ -38,7 +38,7 @@ class ClippedMeans:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget shares by name of question."""
+        """Budget shares, by name of the question."""
         shares = SHARES[self.noises.shares]
         return shares if self.sums is None else {**shares, "sums": 1 - shares["scales"]}
 

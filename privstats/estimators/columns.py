@@ -69,7 +69,7 @@ class ColumnFacts:
 
     @property
     def line(self) -> Line:
-        """The set of the column's values."""
+        """Set in which the column's values lie: the points of the grid."""
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
@@ -173,7 +173,7 @@ class Grouping:
 
     @classmethod
     def of(cls, design: Any) -> Grouping:
-        """Return the grouping of a design."""
+        """Return the builder of questions for a design, by group if the design has groups."""
         return cls(len(design.group_levels))
 
     @property
@@ -203,7 +203,7 @@ class Grouping:
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 
     def counts(self) -> Sum:
-        """Return the question for the number of rows, by group."""
+        """Return the question for the number of rows, or with groups for the number in each group."""
         if self.groups:
             return Sum("rows", Group(), Cells(self.groups))
         return Sum("rows", Weight(), Fractions(1))
@@ -234,7 +234,7 @@ class RowNumbers:
 
     @classmethod
     def released(cls, release: Release) -> RowNumbers:
-        """Return the released numbers of rows of the groups."""
+        """Return the numbers of rows of the groups, from their release."""
         return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()))
 
 

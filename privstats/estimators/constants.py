@@ -8,7 +8,7 @@ shares stand beside each estimator, in `SHARES`.
 
 from __future__ import annotations
 
-# --- columns and levels (frame, levels)
+# --- scales of columns, and levels of factors (modules frame, levels)
 MOST_CENTER = 0.999  # largest size of the released mean of a column, as a share of the half-range of its bounds
 WIDE = 5.0  # limit of standardised values, in column scales, when scales are released a second time
 READABLE = {"normal": 19.0, "pure": 28.0}  # least rows of a level kept in the fit, in noise sds of a Hessian entry
@@ -30,19 +30,19 @@ HELD_NOISE = 0.1  # rows of a matrix are shortened until its noise is this share
 SECOND_HELD = 0.4  # the same for the second matrix, relative to the least information in the coarse matrix
 HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits, over m, of the squared length to which rows of a matrix are shortened
 
-# --- the perturbed minimiser of least squares (perturbed_least_squares)
+# --- the perturbed minimiser of least squares (module perturbed_least_squares)
 TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term of least squares; the rest: ridge
 BOUNDED_TILT = 0.88  # share of the random linear term if curvatures are limited: a larger ridge shortens fewer scores
 BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, over the number of rows, if the curvature of losses is limited
 SUM_SEEN = 0.3  # a sum of squared score lengths below this share of its expectation is taken to miss rare large scores
 SQUARES_NOISE = 0.5  # largest noise of released squared scores, and least score variance, over the expected variance
 
-# --- coarse matrix and start (preconditioner)
+# --- coarse matrix and starting coefficients (module preconditioner)
 MOST_STEPS = 2.3  # means use Newton steps only if intervals are expected at most this times as long as without noise
 MOST_FIRST_NOISE = 0.375  # largest noise of the coarse matrix, in variances of a column, at which Newton steps converge
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
-# --- histograms of lengths, and what is hidden beyond them (histogram)
+# --- histograms of score lengths, and counts that noise hides (module histogram)
 VISIBLE = 2.3  # noise sds above which a level, an atom, a direction or the next bins count as real: false alarms .01
 AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # noise sds above which bins after a gap are real: false alarms 1e-5, 1e-4
 WIDE_WINDOWS = (4, 8)  # numbers of bins after the visible ones whose sum, at VISIBLE sds, shows a slowly falling tail
@@ -52,15 +52,15 @@ ALONG_SEEN = 4.0  # largest share of the clipped scores in visible bins along on
 ALONG_HIDDEN = 2.0  # largest share of the clipped scores in hidden bins along one coefficient: sqrt(ALONG_HIDDEN / m)
 PER_BIN = 5  # number of log-uniform lengths that represent a bin of the histogram
 
-# --- the choice between moments and steps (histogram, adaptive, least_squares, sufficient_statistics)
+# --- choice between noisy moments and Newton steps (modules histogram, adaptive, least_squares, sufficient_statistics)
 PLACES = 16  # number of quantiles (of noise, rows, radii or normal errors) at which a slow function is evaluated
 LEAST_EIGENVALUE = 0.1  # lower limit of a matrix's least eigenvalue minus its noise, relative to a typical eigenvalue
 UNINFORMATIVE = 0.4  # expected relative noise of the Hessian above which noisy moments get the whole budget
 
-# --- Hessian (least_squares, likelihood)
+# --- the Hessian of Newton steps (modules least_squares, likelihood)
 RADIUS_NOISE = 3.0  # weight of the Hessian's noise against the information that clipping its rows removes
 
-# --- first step, meat and score (least_squares, one_step)
+# --- first Newton step, score variance, and final score (modules least_squares, one_step)
 FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # limits of the first step's clipping radius, divided by sqrt(m)
 MEAT_LEAST = 4.0  # least squared clipping radius of the score variance, over m; larger if noise is below MATRIX_NOISE
 MATRIX_NOISE = 0.2  # largest acceptable noise of a release, relative to the quantity: sets questions, shares, radii
@@ -71,30 +71,30 @@ LEFT_OUT = 0.3  # assumed gap between slopes in levels left out and fitted ones,
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
 FAR_BOUNDS = 20.0  # a note names a column whose bounds extend beyond this many standard deviations
 
-# --- moments (sufficient_statistics)
+# --- noisy moments (module sufficient_statistics)
 SIGNAL = 0.2  # assumed squared length of the coefficients; it divides the noise between predictors and response
 USUAL_RESIDUAL = 0.25  # residual scale assumed before any release, in half-ranges of the response
 
-# --- synthetic rows and the start of a loss (synthetic, beginning, likelihood)
+# --- synthetic rows, and starting coefficients of a loss (modules synthetic, beginning, likelihood)
 SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations; most corners of the predictors' box that are listed
 
-# --- steps of a likelihood (likelihood)
+# --- Newton steps of a likelihood (module likelihood)
 BURN_IN = 3  # number of Newton steps before the last one
 BURN_IN_EXCESS = 0.3  # weight of the bias by clipping a burn-in step's score, against the score's noise
 CURVATURES = (1.0, 4.0)  # limits of the curvature measured along a step, over the expected one; no step is lengthened
 FAR_PSI = 60.0  # limit of an unbounded psi; times sqrt(m), limit of the length of Hessian rows and of the first clip
 EVERY_SYNTHETIC = 4  # one in this many synthetic rows is used in sums over all possible responses
 UNUSUAL = 8.0  # a coefficient is not given if the last step changes it by more than this times the expected change
-FEW_OUTCOMES = 8.0  # least effective number of rows of a coefficient that is given; least rare outcomes at the start
+FEW_OUTCOMES = 8.0  # least effective number of rows for a coefficient; least number of rare outcomes at the start
 ETA_SIGNAL = 2.0  # largest root mean square change of eta by unidentified directions, ridges, or the intercept's step
 
-# --- perturbed minimisers (perturbed_likelihood, objective_perturbation, quantile_regression)
+# --- perturbed minimisers (modules perturbed_likelihood, objective_perturbation, quantile_regression)
 LONG_ROW = 0.99  # quantile of the lengths of synthetic rows beyond which rows of the Hessian are shortened
 HESSIAN_NOISE = 0.07  # the Hessian's budget share is its relative noise at the whole budget, divided by this
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
 PILOT_RIDGE = 0.3  # ridge of the first quantile fit, over the loss's curvature; least eigenvalue of its Hessian
 
-# --- steps of a quantile regression (quantile_regression)
+# --- steps of a quantile regression (module quantile_regression)
 CLIPPED_AT = 10.0  # limit of the response for the start, in response scales; its inverse: least residual on a log axis
 NEAR_ORDER = 0.8  # probability of the quantile of |y - median| that gives a scale; times min(tau, 1 - tau) for |r - q|
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales

@@ -114,7 +114,7 @@ class Mode:
 
 
 def counts_question(name: str, edges: tuple[float, ...], grouping: Grouping) -> Sum:
-    """Return the question for the number of rows in each bin of a single column, by group."""
+    """Return the question for the number of rows in each bin of a column, in each group."""
     if len(edges) == 2 and not grouping.groups:
         return Sum(name, Weight(), Fractions(1))
     of = BinOf(grouping.column(0), edges)

@@ -10,7 +10,7 @@ from privstats.inference.noise import Loading
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.law import FloatArray
 
-FILLING = 4096  # number of synthetic rows
+FILLING = 4096  # number of synthetic rows that are uniform in their bounds
 FILLED = "if the predictors fill their bounds"
 DENSITY = 4.0  # assumed density of the response at its quantile, per half-range: a normal median with sd 0.1
 LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"

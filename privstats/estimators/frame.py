@@ -54,7 +54,7 @@ class StandardFrame:
     scale : float
         Released scale of the response.
     redone : bool
-        Whether columns differ from those of the design, by further releases (of products, or of new scales).
+        Whether columns were changed by further releases (of products, or of new scales).
     """
 
     K: FloatArray
@@ -238,7 +238,7 @@ class PublicBox:
         return rows, list(range(first, len(axes)))
 
     def identity(self) -> StandardFrame:
-        """Return the frame of columns that are neither centred nor scaled."""
+        """Return the columns of the design as they are, neither centred nor scaled, as a `StandardFrame`."""
         K = np.column_stack([np.eye(self.width)[:, : self.c], self.response])
         return StandardFrame(K, self.parts(np.zeros(self.c), np.ones(self.c), None), 1.0)
 
@@ -273,7 +273,7 @@ class Scales:
     rows : float
         Number of rows, public or released.
     center, scale : ndarray, shape (c + 1,)
-        Centres and scales of columns (0 and 1 for the intercept) and of the response less offset.
+        Centres and scales of columns (0 and 1 for the intercept) and of the response minus the offset.
     below_noise : ndarray of bool, shape (c + 1,)
         Whether a column's variance is below the noise of its release.
     sums : ndarray, shape (c + 1,)
@@ -453,7 +453,7 @@ def ranked_scales(
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # rare large responses affect the variance but not a quantile
+        if j == box.c:  # rare large responses change the variance but not a quantile
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
         else:

@@ -360,7 +360,7 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return the largest share of a sum of lengths that may lie along one of m coefficients."""
+    """Return the largest share of a sum of score lengths that may lie along one of m coefficients."""
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 
 

@@ -42,7 +42,7 @@ from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 
 SCALE_BINS = 2.0**-9  # smallest bin of residuals in the histogram for Huber's scale, in half-ranges of the response
-MEDIAN = 0.6744897501960817  # median of |N(0, 1)|
+MEDIAN = 0.6744897501960817  # median of the absolute value of a standard normal variable
 
 
 def hessian_entry_sd(ask: Laws, by: Noises, m: int) -> float:
@@ -214,7 +214,7 @@ def residual_scale(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
-    """Newton steps: leverages, Hessian, first step, score variance, score lengths, and the final clipped score.
+    """The fit by Newton steps: leverages, Hessian, first step, score variance, score lengths, final clipped score.
 
     Parameters
     ----------
@@ -249,10 +249,10 @@ class Steps(OneStep):
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on levels, on wide bounds of columns, and on clamped responses."""
+        """Return notes on levels left out, on wide bounds of columns, and on values of the response at its bounds."""
         return (*super().notes(), *self.levels.clamped, *self.far_bounds())
 
-    # 1b to 4. the pilot: second matrix, leverages, Hessian, first step and score variance
+    # stages 1b to 4, which give the pilot: second matrix, leverages, Hessian, first step and score variance
     def pilot(self) -> FirstStep:
         start = with_loss(self.whitened_again(("score",)), self.loss)
         read = self.first_hessian(start)
@@ -265,7 +265,7 @@ class Steps(OneStep):
         )
 
     def metric(self, pilot: FirstStep) -> FloatArray:
-        """Return the matrix that standardises the final score: its coordinates have equal variance."""
+        """Return the matrix that standardises the final score, so that all its coordinates have equal variance."""
         return pilot.variance.metric.inverse
 
     def first_hessian(self, start: Start) -> ReleasedHessian:
@@ -329,7 +329,7 @@ class Steps(OneStep):
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
         return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
 
-    # 5. the clip
+    # stage 5: the clipping threshold of scores
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score lengths."""
         sizes = self.score_sizes(w, edges(w.m**0.5 / 8, w.longest * w.largest_psi))
@@ -384,7 +384,7 @@ class Steps(OneStep):
         one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
         return float(one @ products @ one) / self.scores
 
-    # 6. the final score and the estimating equation
+    # stage 6: the final score and the estimating equation
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
         """Return the variance of a row's final score, in standardised coordinates."""
         inverse, m = M.metric.inverse, len(M.value)

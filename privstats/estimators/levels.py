@@ -180,7 +180,7 @@ def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
     """
     center, half = float(box.design.response_center), float(box.design.response_half)
     ends = (center - half, center + half)
-    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # such as 0 and 1, 1 and 2, -1 and 1
+    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # bounds such as (0, 1), (1, 2), (-1, 1)
     if two_values or box.intercept is None or box.offset or sd**2 < TWO_ENDED * (1 - mean**2):
         return ()
     low, high = ends

@@ -148,7 +148,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
         eta = loss.family.linked(expected) - offset
         b = np.linalg.lstsq(rows, eta, rcond=None)[0]
         return replace(start, theta=start.to_theta @ b, loss=loss, sigma=1.0)
-    mean = float(fit @ c) / float(c @ c)  # fitted value at the mean row, which is c / |c|^2
+    mean = float(fit @ c) / float(c @ c)  # fitted value at the mean row
     slopes = (fit - mean * c) * half
     noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
     least = max(FEW_OUTCOMES, float(noise)) / scales.rows
@@ -233,7 +233,7 @@ class LikelihoodStep(OneStep):
 
     @property
     def dispersed(self) -> bool:
-        """Whether the variance function has an unknown dispersion factor."""
+        """Whether the response's variance has an unknown dispersion factor, as for a gamma response."""
         return isinstance(self.loss.family, Gamma)
 
     @property
@@ -322,7 +322,7 @@ class NewtonSteps(LikelihoodStep):
     def asks_meat(self) -> bool:
         return self.public.intervals and (self.robust or self.dispersed)
 
-    # 2. starting coefficients, and burn-in steps of limited length
+    # stage 2: starting coefficients, and burn-in steps of limited length
     def pilot(self) -> BurnedIn:
         start, last = self.start, None
         for k in range(BURN_IN):
@@ -333,7 +333,7 @@ class NewtonSteps(LikelihoodStep):
         """Return the matrix that whitens the predictors by the information at the pilot's coefficients."""
         return self.whitened_at(pilot.start)
 
-    # 3. the clip
+    # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
         """Return the expected sum that a clip at each radius removes from the scores, under the model: (radii, m).
 
@@ -344,7 +344,7 @@ class NewtonSteps(LikelihoodStep):
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # synthetic rows are in the start's coordinates; they are mapped to those of w
+        # synthetic rows have the start's coordinates; they are mapped to coordinates of w
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
@@ -402,13 +402,13 @@ class NewtonSteps(LikelihoodStep):
         return on * along + side * across
 
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval; its bias bound adds that of the histogram and the model's."""
+        """Return the clip with the shortest interval; the histogram and the model both contribute to its bias bound."""
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
         return shortest_clip(tried, lengths.squares(tried) / m, excess, self.score_sd(w))
 
-    # 4. the Hessian, and the variance of scores
+    # stage 4: the Hessian, and the variance of scores
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Release the Hessian, with rows shortened to the radius that balances noise against lost information."""
         m, rows = w.m, self.rows

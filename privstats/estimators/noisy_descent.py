@@ -96,7 +96,7 @@ class NoisyGradientDescent:
     tuning: float = HUBER
     sigma: float | None = None
 
-    a_log_n: ClassVar[float] = 8.0  # number of steps per log n
+    a_log_n: ClassVar[float] = 8.0  # default number of steps, over log n
     with_hessians: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -132,7 +132,7 @@ class NoisyGradientDescent:
 
     @property
     def eta(self) -> float:
-        """Step size."""
+        """Step size, by default one over the largest curvature of a row's loss."""
         return self.step_size or 1 / self.curvature
 
     @property

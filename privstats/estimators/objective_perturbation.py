@@ -59,7 +59,7 @@ class PerturbedLikelihood:
     cov_type : str
         "HC", or "nonrobust": the response's variance is the family's variance function.
     hessian : float, optional
-        Budget share of the Hessian, taken from that of the coefficients; see `hessian_share`.
+        Budget share of the Hessian, taken from the coefficients' share; see `hessian_share`.
     """
 
     noises: Noises = PURE
@@ -136,7 +136,7 @@ class WeightedHessian(Hessian):
     Parameters
     ----------
     ridge_free : Start
-        Coefficients at which the Hessian is released: approximately those without the ridge.
+        Coefficients at which the Hessian is released: approximately without the ridge.
     within : WeightedLosses
         Set of row losses, which defines the weights of the rows.
     """
@@ -163,7 +163,7 @@ class TiltedLikelihood(LikelihoodStep):
     def pilot(self) -> Pilot:
         return Pilot(self.start)
 
-    # 2. lengths of rows, and their weights
+    # stage 2: the lengths of rows, and the weights of long rows
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of row lengths."""
         m, start = self.m, self.start
@@ -198,13 +198,13 @@ class TiltedLikelihood(LikelihoodStep):
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
-    # 3. the minimiser: a step t from the start, such that scores add up to ridge * t plus the random linear term
+    # stage 3: the minimiser, a step t from the start: scores add up to ridge * t plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
         """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
-    # 4. Hessian and score variance, whitened by the information of synthetic rows at the coefficients without ridge
+    # stage 4: Hessian and score variance, whitened by the synthetic information at the coefficients without ridge
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Release the Hessian of weighted rows."""
         within, at = self.within(clip.radius), self.ridge_free(last)

@@ -75,7 +75,7 @@ class Problem:
 
     @classmethod
     def of(cls, problem: Problem, **own: Any) -> Self:
-        """Return the problem as an instance of this class, with the additional fields of the class."""
+        """Return a problem as an instance of this class, with values for the further fields of the class."""
         return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
 
     @property
@@ -146,7 +146,7 @@ class Problem:
         assert self.scales is not None
         return SyntheticRows(self.box, self.scales, self.levels, self.start, self.constant, self.offset)
 
-    # degrees of freedom
+    # degrees of freedom of the sampling variance
     @property
     def counted(self) -> float:
         """Number of scores for degrees of freedom; for weighted rows, the number of rows handed over, if public."""
@@ -161,7 +161,7 @@ class Problem:
 
     @property
     def small_sample(self) -> float:
-        """The degrees-of-freedom factor of HC1."""
+        """Degrees-of-freedom factor n / (n - m) of HC1."""
         return max(self.counted, 1.0) / self.freedom
 
     # the estimate and its notes
@@ -333,11 +333,11 @@ class Doubts:
     remaining : float
         Length of the step that the Hessian's noise multiplies; 0 if `noises` includes the product.
     known : ndarray, shape (m,), optional
-        Approximate coordinates of theta along unidentified directions; by default those of the score's coefficients.
+        Approximate coordinates of theta along unidentified directions; by default, of the coefficients before the step.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
-        Score variance that replaces that of the step, to include the Hessian's noise.
+        Score variance in place of the step's, with the Hessian's noise included.
     clipped : tuple of Allowance
         Bounds on further biases of the score.
     moved : tuple of Allowance
@@ -425,7 +425,7 @@ class OneStep(Problem, ABC):
         return Fitted(equation, (*self.notes(), *doubts.notes), facts)
 
     def estimate(self) -> Estimate:
-        """Return the solution of the equation, without intervals if none are wanted."""
+        """Return the estimate: the solution of the equation; without intervals if the user wants none."""
         return self.given(self.equation().solve(self.box.design.names))
 
     # methods that losses override
@@ -443,11 +443,11 @@ class OneStep(Problem, ABC):
 
     @abstractmethod
     def clip(self, pilot: Any, w: Start, lengths: Any) -> Clip:
-        """Return the clip with the shortest interval."""
+        """Return the clipping threshold with the shortest interval."""
 
     @abstractmethod
     def hessian(self, pilot: Any, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the released Hessian."""
+        """Release the Hessian."""
 
     @abstractmethod
     def meat(self, pilot: Any, clip: Clip, last: LastRelease, hessian: Any) -> Meat:
@@ -504,7 +504,7 @@ class OneStep(Problem, ABC):
         variances = np.maximum(squares, level * where / where.mean())
         return Meat(self.small_sample * np.diag(variances), self.freedom)
 
-    # the last release: a clipped score
+    # the last release by default: a clipped score
     @property
     def asks_meat(self) -> bool:
         """Whether products of the last scores are asked separately, if they are not released with the sum of scores."""

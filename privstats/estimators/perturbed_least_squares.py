@@ -77,7 +77,7 @@ class TwoStrips(Lengths):
     Parameters
     ----------
     lost : float
-        Bias along one coefficient; if no loss of length exceeds noise, that of one noise sd of rows in the first bin.
+        Bias along one coefficient; if no lost length exceeds noise, the bias of one noise sd of rows in the first bin.
     """
 
     lost: float = 0.0
@@ -93,7 +93,7 @@ class TwoStrips(Lengths):
         counts : Release
             Released counts of score lengths by bin, then of lost lengths by bin; the latter only if rows are shortened.
         ends : tuple of float
-        Upper ends of the bins of score lengths.
+            Upper ends of the bins of score lengths.
         known : Whole, optional
             Total of all counts; by default the sum of the released counts.
         tail : Tail
@@ -202,7 +202,7 @@ class PerturbedSquares(OneStep):
         """Share of the coefficients' budget for the random linear term; the ridge has the rest."""
         return TILT_SHARE
 
-    # 1. the matrix of whitened rows
+    # stage 1: second moments of whitened rows
     @property
     def second(self) -> Sum:
         """The question for second moments of whitened rows and of their residuals, in residual scales."""
@@ -212,7 +212,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a diagonal entry of the whitened coarse matrix."""
+        """Largest noise sd of a diagonal entry of the coarse matrix in whitened coordinates."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -277,7 +277,7 @@ class PerturbedSquares(OneStep):
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
         return question.inside(min(squared**0.5, start.longest))
 
-    # 2. the clip
+    # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
         """Largest threshold of a residual: no residual reaches it."""
@@ -371,7 +371,7 @@ class PerturbedSquares(OneStep):
         clip = best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, lengths.lost, 1.0)
         return replace(clip, curvature=self.curvature)
 
-    # 3. the minimiser
+    # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
         """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
         question = self.coefficients(self.within(clip.radius, clip.curvature))
@@ -383,7 +383,7 @@ class PerturbedSquares(OneStep):
         assert self.released is not None
         return replace(self.released, to_theta=last.at.sigma * self.released.to_theta)
 
-    # 4. the variance of scores
+    # stage 4: the variance of scores
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the score's variance as a diagonal matrix, from released squares of its entries."""
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
@@ -407,7 +407,7 @@ class PerturbedSquares(OneStep):
         """Return a bound on the bias that the clip causes along one of m coordinates."""
         return float(lengths.taken(np.r_[clip.radius], m, self.tail)[0])
 
-    # 5. the estimating equation
+    # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
         """Largest sd that unidentified directions may explain, in residual scales."""
@@ -445,13 +445,13 @@ class PerturbedSquares(OneStep):
         return float(np.sqrt(max(sd**2 - max(explained, 0.0), FLOOR * sd**2)))
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on levels, on wide bounds of columns and response, and on clamped responses."""
+        """Return notes on levels left out, on wide bounds, and on values of the response at its bounds."""
         reach = (1 + abs(self.start.center)) / self.start.frame.scale
         far = (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return bias bounds for the case that all clipped rows lie along one column with wide bounds."""
+        """Return the bias bounds if all clipped rows lie along one column with wide bounds."""
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
 

@@ -56,7 +56,7 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-FARTHEST_PSI = 2.0**10  # largest threshold of psi for gamma responses
+FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
 FARTHEST_ETA = 300.0  # largest linear predictor, including the logarithm of the threshold
 LARGEST_RESPONSE = 2.0**40  # largest ratio of a response to its threshold
 
@@ -129,16 +129,16 @@ class TiltedLogLink(LikelihoodStep):
         return ObjectivePerturbation(BOUNDED_TILT)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the whitening matrix at the pilot: information of synthetic rows plus the ridge of rare levels."""
+        """Return the whitening matrix for the information of synthetic rows plus the ridge of rare levels."""
         start = pilot.start
         W = self.start.W
         return whitening(self.synthetic.rows, self.information(start), (W.T * self.levels.ridge) @ W)
 
     def rows_in(self, w: Start) -> FloatArray:
-        """Return the synthetic rows in coordinates of w."""
+        """Return the synthetic rows in coordinates of the predictors w."""
         return self.synthetic.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
-    # 1. a step toward the solution
+    # stage 1: a step toward the solution
     def pilot(self) -> Pilot:
         """Return the coefficients after a step along a clipped score, shrunk by the noise's share of the squared score.
 
@@ -161,7 +161,7 @@ class TiltedLogLink(LikelihoodStep):
         """Return the root mean square change of eta by a step in coordinates of w, over synthetic rows."""
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
-    # 2. the clip
+    # stage 2: the clipping threshold of scores
     @property
     def farthest(self) -> float:
         """Largest threshold at which psi may be clipped."""
@@ -219,7 +219,7 @@ class TiltedLogLink(LikelihoodStep):
         return left
 
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the length of the expected sum that a clip at each radius removes from scores, shape (k,)."""
+        """Return the length of the expected sum that a clip at each radius removes from all scores, shape (k,)."""
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
         if not len(y):
@@ -234,7 +234,7 @@ class TiltedLogLink(LikelihoodStep):
         off = [float(np.linalg.norm((whole - part) @ rows)) / len(rows) for part in kept]
         return self.sizes.scores * np.interp(radii, tried, off)
 
-    # 3. the minimiser, at which scores add up to ridge and linear perturbation; then the ridge is removed
+    # stage 3: the minimiser, where scores add up to ridge and random linear term; then the ridge is removed
     def last(self, w: Start, clip: Clip) -> LastRelease:
         """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
@@ -246,7 +246,7 @@ class TiltedLogLink(LikelihoodStep):
         step = self.ridge_step(last, self.rows_in(at), 0.0)
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
-    # 4. Hessian, and variance of scores
+    # stage 4: the Hessian, and the variance of scores
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> HessianAt:
         """Release the Hessian, half way between the minimiser and the estimate without ridge."""
         at = self.halfway(last)

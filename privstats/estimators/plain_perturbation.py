@@ -32,7 +32,7 @@ from privstats.privacy.release import Release
 from privstats.sets.weighted_losses import WeightedLosses
 
 SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss, relative to its curvature; this ratio determines the smoothing
-SMOOTHED = (1e-3, 0.3)  # half-widths of smoothed check losses, in half-ranges of the response
+SMOOTHED = (1e-3, 0.3)  # limits of the smoothing half-width of check losses, in half-ranges of the response
 SPLIT = 0.93  # share of the linear term with the least mean error in `benchmarks.knorm_figure2`, eps 1/16 to 2
 
 
@@ -163,7 +163,7 @@ class PlainPerturbedQuantile:
     def _of_order(
         self, ask: Ask, public: PublicFacts, box: PublicBox, by: ObjectivePerturbation, tau: float
     ) -> Release:
-        """Release the minimiser for one tau."""
+        """Release the minimiser of the perturbed loss for one tau."""
         item = item_of(self.taus, tau)
         rows = LossRows(np.eye(box.width)[:, : box.c], offset_alone(box))
 

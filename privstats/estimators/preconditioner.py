@@ -162,7 +162,7 @@ class Start:
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return t, shape (m,), with ``to_theta @ t = theta`` up to directions about which kept rows say nothing."""
+        """Return t, shape (m,), with ``to_theta @ t = theta`` up to directions without information in the rows used."""
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # rounding errors are set to zero
@@ -176,7 +176,7 @@ class Start:
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return the start for another loss, computed from the least-squares start."""
+        """Return the start for another loss: its coefficients are computed from least-squares coefficients."""
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)
@@ -230,7 +230,7 @@ def coarse(
 ) -> Start:
     """1. Release noisy second moments of columns and response (the coarse matrix); return the start computed from them.
 
-    Long rows are shortened to a public length. Directions about which kept rows say nothing are left out.
+    Long rows are shortened to a public length. Directions without information in the rows used are left out.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return a basis of the standardised predictors, without directions about which kept rows say nothing."""
+    """Return a basis of the standardised predictors, without directions that lack information in the rows used."""
     if not 0 < hidden.shape[1] < frame.c:  # all are kept if no direction has information
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
@@ -393,7 +393,7 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
-    """Return a noisy matrix with those eigenvalues replaced by their mean that differ from it by less than noise.
+    """Return a noisy matrix with eigenvalues replaced by their mean if they differ from it by less than noise.
 
     Parameters
     ----------

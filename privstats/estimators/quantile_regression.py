@@ -128,7 +128,7 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
+        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which the Newton steps converge (`first_stage`)."""
+        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -182,7 +182,7 @@ class PerturbedQuantile:
         if not public.intervals:
             return PointEstimate.alone(estimate, estimate.hidden)
         unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5)
-        if public.by_unit:  # the sampling variance assumes independent rows
+        if public.by_unit:  # the sampling variance holds for independent rows only
             unproved = (note("dependent rows", unit="unit"),)
         return PointEstimate.of(estimate, unproved) if unproved else estimate
 
@@ -413,7 +413,7 @@ class OneOrder(OneStep):
         return Residuals(quantile, density, _density(self.tau) / density)
 
     def recentred(self, start: Start, residuals: Residuals) -> Start:
-        """Return the start with its intercept moved by the quantile of the residuals."""
+        """Return the start with the quantile of the residuals added to its intercept."""
         far = 2 * residuals.sigma if start is not self.start else np.inf
         return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
@@ -504,7 +504,7 @@ class OneOrder(OneStep):
             Clipping radius of rows in the score: longer rows w enter the Hessian with length ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
-        inside = 2 * residuals.density * sigma  # share of the rows in a kernel of half-width sigma
+        inside = 2 * residuals.density * sigma  # share of the rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
         most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # limit set by the widest kernel
@@ -571,7 +571,7 @@ class CheckSteps(OneOrder):
     def centred(self) -> Centred:
         m, n = self.m, self.rows
 
-        # 2. an approximate quantile; then steps by losses with bounded curvature, which cannot overshoot
+        # stage 2: an approximate quantile; then steps by losses with bounded curvature, which cannot overshoot
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
@@ -583,7 +583,7 @@ class CheckSteps(OneOrder):
         residuals = self.residuals(start, "second")
         start = self.recentred(start, residuals)
 
-        # 3. damped Newton steps of a less smooth loss
+        # stage 3: damped Newton steps by a less smooth loss
         curvature = self.rough_hessian(start, residuals, SECOND_WIDTHS[0] * residuals.sigma, held)
         for k, smooth in enumerate(SECOND_WIDTHS):
             h = smooth * residuals.sigma
@@ -593,7 +593,7 @@ class CheckSteps(OneOrder):
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
         return Centred(start, residuals)
 
-    # 4. the check loss's score, with the clip of the shortest interval; its Hessian by a kernel
+    # stage 4: the check loss's score, with the clip of the shortest interval; its Hessian by a kernel
     @property
     def asks_meat(self) -> bool:
         return self.public.intervals
@@ -645,20 +645,20 @@ class Perturbed(OneOrder):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def centred(self) -> Centred:
-        # 2. an approximate quantile, and the half-width for the smoothing of the loss
+        # stage 2: an approximate quantile, and the half-width for the smoothing of the loss
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
         radius = self.clip(None, start, self.leverages).radius
         h = self.half_width(start, residuals, radius)
 
-        # 3. the perturbed minimiser; the shrinkage by its ridge is approximately removed
+        # stage 3: the perturbed minimiser; the shrinkage by its ridge is approximately removed
         law = self.ask.law(self.question(start, h, radius), by=self.mechanism)
         drawn = self.ask(self.question(start, h, radius), by=self.mechanism)
         flat = self.rows * residuals.density
         return Centred(start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge))), residuals)
 
-    # 4. the check loss's score at the minimiser, and its Hessian by a kernel
+    # stage 4: the check loss's score at the minimiser, and its Hessian by a kernel
     def meat(self, pilot: Centred, clip: Clip, last: LastRelease, hessian: Density) -> Meat:
         return Meat(self.tau * (1 - self.tau) * self.rows * np.eye(self.m), self.freedom)
 

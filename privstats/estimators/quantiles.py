@@ -97,7 +97,7 @@ class Quantiles(ABC):
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget shares by name of question."""
+        """Budget shares, by name of the question."""
         return TOGETHER if self.together else APART
 
     def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
@@ -245,7 +245,7 @@ class ChosenQuantiles(Quantiles):
         return values
 
     def at(self, q: float) -> Mechanism:
-        """Return the mechanism that chooses the q-quantile."""
+        """Return the mechanism that releases the quantile of probability q."""
         mechanism: Mechanism = replace(self.mechanism, level=q)
         return mechanism
 

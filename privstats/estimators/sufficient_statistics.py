@@ -206,7 +206,7 @@ class Moments(UnclippedSquares):
         A, slopes = both.first(c), self.box.slopes
         penalty = np.zeros((c, c))
         if self.ridge is None or isinstance(self.ridge, str):
-            if intercept is not None:  # the released number of rows may be zero or negative
+            if intercept is not None:  # by noise, the released number of rows may be zero or negative
                 sd = np.sqrt(cross_product_variance(A, intercept))
                 penalty[intercept, intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
             sd = float(np.sqrt(max(cross_product_variance(A, j) for j in slopes))) if slopes else 0.0
@@ -432,7 +432,7 @@ class Moments(UnclippedSquares):
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
-        if np.linalg.matrix_rank(squares) > levels:  # more directions are unidentified than those of levels
+        if np.linalg.matrix_rank(squares) > levels:  # some unidentified directions are not levels
             return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
@@ -449,7 +449,7 @@ class LevelCoordinates:
     Parameters
     ----------
     whole : ndarray, shape (c, c)
-    Matrix that maps columns to all whitened predictors.
+        Matrix that maps columns to all whitened predictors.
     of_row : ndarray, shape (c, 1 + others)
         Matrix that maps columns to the predictor of the row's own level, and the predictors that belong to no level.
     """
@@ -521,7 +521,7 @@ def least_count(count: FloatArray) -> FloatArray:
 
 
 def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
-    """Return ``v' A v`` for each column v of V, shape (k,)."""
+    """Return the quadratic form ``v' A v`` for each column v of V, shape (k,)."""
     V = thin(V)
     return np.asarray((V * (A @ V)).sum(axis=0), dtype=float)
 

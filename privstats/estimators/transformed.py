@@ -54,7 +54,7 @@ class TransformedAsk:
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:
-        """Ask the following questions about the same rows through another design."""
+        """Use another design for the same rows in all later questions."""
         self.ask.through(design)
 
     def close(self) -> None:

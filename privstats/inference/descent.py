@@ -21,7 +21,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
     path : sequence of (ndarray, float)
         Matrix S and noise sd s of each step.
     M : ndarray, shape (c, c)
-    Derivative of the score: the Hessian.
+        Derivative of the score: the Hessian.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     left : ndarray, shape (c, c)
         Matrix that maps the starting error to the error of the last iterate.
     theta : ndarray, shape (c,)
-    Last iterate.
+        Last iterate.
     most : float
         Largest share of the starting error that may be left in a direction with a known error.
 

@@ -65,7 +65,7 @@ class ErrorLaw:
         return self._upper_tail(distance - self.allowance) + self._upper_tail(distance + self.allowance)
 
     def _upper_tail(self, u: FloatArray) -> FloatArray:
-        """Return P(X >= u), shape (q,)."""
+        """Return the upper tail probability P(X >= u) of each error X, shape (q,)."""
         rest = np.maximum(self.rest, 1e-290)
         signs = (1, -1) if self.sizes.any() else (1,)
         with np.errstate(over="ignore"):

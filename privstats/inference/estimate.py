@@ -165,7 +165,7 @@ class Estimate(ABC):
         """Return the estimate of ``matrix @ theta + shift``."""
 
     def coefficients(self, alpha: float = 0.05) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return estimate, std error, lower and upper end of each coefficient, each of shape (k,)."""
+        """Return the estimates, std errors, lower and upper interval ends of the coefficients, shape (k,) each."""
         return self.contrast(np.eye(len(self.names)), alpha)[:4]
 
     def params(self) -> FloatArray:
@@ -247,7 +247,7 @@ class EstimatingEquation:
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
     ) -> NormalEstimate:
-        """Solve the equation; return the estimate with its error law, bias bounds and unidentified directions.
+        """Solve the equation; return the estimate with its error distribution, bias bounds and unidentified directions.
 
         Parameters
         ----------
@@ -518,7 +518,7 @@ class NormalEstimate(Estimate):
         )
 
     def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
-        """Return joint draws of errors of covariance `total`, normal or Student; if `apart`, noise as it is."""
+        """Return joint draws of errors of covariance `total`: `simulated` noise if `apart`, the rest normal or t."""
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
         rest = total - sum((R @ one.covariance() @ R.T for one in noises), np.zeros_like(total))
@@ -645,7 +645,7 @@ class NormalEstimate(Estimate):
         return (replace(note("weak direction", names, size=size), about=()),)
 
     def _unreliable(self) -> tuple[Note, ...]:
-        """Return a note if noise is large relative to the information."""
+        """Return a note if noise is large beside the information; otherwise an empty tuple."""
         if self.from_start:  # in an iteration, the Hessian's noise does not multiply the score's noise
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()

@@ -43,7 +43,7 @@ class GroupMeans(Estimate):
     noises : tuple of Loading
         Privacy noises in theta.
     group : ndarray of int, shape (k,)
-    Group of each mean.
+        Group of each mean.
     counts : ndarray, shape (k,)
         Number of rows of each mean's group, released or public.
     remarks : tuple of Note

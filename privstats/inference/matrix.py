@@ -17,7 +17,7 @@ from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of the noise along it
-TIED = 1e-6  # relative difference below which eigenvalues count as equal; a basis is then chosen by the noise
+TIED = 1e-6  # relative difference below which eigenvalues count as equal
 
 
 def noise_edge(m: int, sd: float) -> float:
@@ -77,7 +77,7 @@ class MatrixNoise:
     Parameters
     ----------
     law : Law
-    Distribution of the random vector.
+        Distribution of the random vector.
     where : ndarray of int, shape (P, P)
         For each entry of U, the index of its coordinate; -1 for entries without noise.
     """
@@ -87,7 +87,7 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Entries (i, j) of U, shapes (k,), with coordinates that occur on the diagonal, and their covariance."""
+        """Row and column indices of the entries of U whose coordinates occur on the diagonal; their covariance."""
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -108,7 +108,7 @@ class MatrixNoise:
         return Sums(scipy.sparse.csr_array((a[j], (i, self.where[i, j])), shape=shape), self.law)
 
     def squared(self, G: FloatArray) -> FloatArray:
-        """Return E U G U for a symmetric G, shape (P, P).
+        """Return the expectation of U G U over the noise U, for a symmetric matrix G, shape (P, P).
 
         Diagonal entries are summed in a fixed order, as eigenvectors of equal eigenvalues depend on their last bits.
         """
@@ -121,7 +121,7 @@ class MatrixNoise:
         return squared
 
     def variance_of_trace(self, G: FloatArray) -> float:
-        """Return the variance of the trace of U G for a symmetric G."""
+        """Return the variance of the trace of U G, for a symmetric matrix G."""
         i, j, covariance = self.on
         return float(2 * (self.beside * G**2).sum() + G[i, j] @ covariance @ G[i, j])
 
@@ -171,7 +171,7 @@ class NoisyMatrix:
 
     @classmethod
     def known(cls, value: FloatArray) -> NoisyMatrix:
-        """Return a matrix without noise."""
+        """Return a known matrix as a `NoisyMatrix` without noise."""
         return cls(np.asarray(value, dtype=float), None, np.eye(len(value)))
 
     def plus(self, exact: FloatArray) -> NoisyMatrix:

@@ -58,7 +58,7 @@ def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Me
 
 
 def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
-    """Return the released sum over units of products of their score sums, times G / (G - 1) (Liang and Zeger 1986)."""
+    """Return the cluster-robust score variance: the released sum times G / (G - 1), G units (Liang and Zeger 1986)."""
     freedom = max(1.0, units - 1)
     return _scaled(released, max(1.0, units) / freedom, max(1.0, min(freedom, units - coefficients)))
 
@@ -104,7 +104,7 @@ def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArr
     """
     x, s = np.broadcast_arrays(np.asarray(value, dtype=float), np.asarray(sd, dtype=float))
     z = np.clip(x / np.maximum(s, 1e-300), -30.0, 1e8)
-    ratio = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)  # phi(z) / Phi(z)
+    ratio = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)  # normal density over distribution function at z
     mean = np.where(s > 0, s * (z + ratio), np.maximum(x, 0.0))
     left = np.maximum(1 - ratio * (z + ratio), 0.0)
     return np.where(z > 1e7, np.maximum(x, 0.0), mean), s * np.sqrt(left)

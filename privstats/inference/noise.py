@@ -1,4 +1,4 @@
-"""Noise of a known law that enters an estimating equation linearly."""
+"""Noise of a known distribution that is added, times a matrix, to a score."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sums:
 
 
 def covariance_of(law: Law, onto: Any) -> FloatArray:
-    """Return the covariance of ``onto @ draw`` for a sparse array `onto`."""
+    """Return the covariance of linear combinations ``onto @ draw`` of noise, for a sparse array `onto`."""
     found: Any = law.covariance(onto)
     return np.asarray(found.toarray() if scipy.sparse.issparse(found) else found, dtype=float)
 

@@ -58,7 +58,7 @@ RELIABLE = 0.4  # largest noise_to_signal at which noise hardly lengthens the in
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
-        # not given
+        # notes on coefficients that are not given
         "rare level": (
             "{names} not given: {count} have this level (released count, std err {sd:.0f}) and about {needed:,.0f} "
             "rows are needed at {budget}. Rows with the level were left out of the fit. Remedy: spend more, or merge "
@@ -126,7 +126,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{names} not given: the private test found that a few rows may move the quantile by more than eta = "
             "{eta:g}. Remedy: a larger eta, or a larger budget."
         ),
-        # estimates that are given with a reservation
+        # notes on estimates that are given with a reservation
         "clipped": (
             "The scores of {share} of the rows were clipped. This may move {moves}; the intervals contain it. Remedy: "
             "closer bounds, or a larger budget."
@@ -195,7 +195,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "are few, a predictor varies little within its bounds, or noise hides how much it varies. Remedy: write "
             "steps={more}, declare scales, domain={{'x': ps.Scale(center, scale)}}, or write {other}."
         ),
-        # no intervals, or no std error
+        # notes on missing intervals or std errors
         "subsampled": (
             "No intervals: the algorithm is NoisySGD of Dong, Roth and Su (2022), for teaching and comparison, and the "
             "law of the error that its random subsamples leave is not known. Remedy: write {other}."
@@ -250,7 +250,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "No std err for {names}: the value repeats in many rows, so no normal distribution has an interval of this "
             "width. Remedy: report the interval, which includes its ends."
         ),
-        # about the fit
+        # notes about the whole fit
         "chain": (
             "The draw is from a Markov chain of {length} {steps}: the guarantee holds for its target density; the "
             "distance from it is measured, not proved. Remedy: {cure}."

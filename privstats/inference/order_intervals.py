@@ -84,7 +84,7 @@ class OrderStatisticEstimate(Estimate):
     def without_intervals(
         cls, names: Sequence[str], estimate: FloatArray, remarks: Sequence[Note] = ()
     ) -> OrderStatisticEstimate:
-        """Return estimates without intervals."""
+        """Return quantile estimates that have no intervals."""
         nothing, cell = np.full(len(estimate), np.nan), np.zeros(len(estimate), dtype=np.intp)
         return cls(
             names=tuple(names),

@@ -103,9 +103,9 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 
 
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
-    """Return the noises of the pooled sampling variance, to which each estimate's variance contributes w times.
+    """Return the noises in the pooled sampling variance, by each estimate's released sampling variance.
 
-    Here w is the norm of the weight matrix W: in ``W V W'`` the factor is w^2.
+    The variance V of one estimate has the factor w, the norm of its weight W, and not w^2 as in ``W V W'``.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)

@@ -19,7 +19,7 @@ class PooledRanks:
     Parameters
     ----------
     laws : tuple of RankErrorLaw
-    Distributions of rank errors of the fits' intervals.
+        Distributions of rank errors of the fits' intervals.
     parts : tuple of float
         Shares of the fits in the squared length that is due to noise, with sum 1.
     """

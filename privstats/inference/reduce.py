@@ -52,7 +52,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     if L.shape[1] > most:
         return noise
     R, scaled = np.broadcast_to(B.T @ L, (len(noise.matrix), *L.shape)), noise.matrix[:, indices, None] * L
-    X, Y = np.concatenate([scaled, R], axis=2), np.concatenate([R, scaled], axis=2) / 2  # C = X Y'
+    X, Y = np.concatenate([scaled, R], axis=2), np.concatenate([R, scaled], axis=2) / 2  # the matrix C is X Y'
     Q, T = np.linalg.qr(X[:, hollow:])
     columns = T @ Y.transpose(0, 2, 1)  # columns of C, in the basis Q
     if not apart:
@@ -73,7 +73,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 
 
 def _by_places(onto: Any, law: Any) -> FloatArray:
-    """Return the matrix B: B_ij is the coefficient of W_ij in the i-th entry of U a."""
+    """Return the matrix B: B_ij is the coefficient of the noise W_ij in the i-th entry of the noise vector U a."""
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row
     B: FloatArray = np.zeros((size, size))

@@ -21,7 +21,7 @@ class Together:
     pvalues : ndarray, shape (q,)
         Adjusted p-values: the probability that some function has an error of at least as many std errors.
     draws : int
-        Number of draws of the joint law of the errors.
+        Number of joint draws of the errors.
     """
 
     half: FloatArray
@@ -44,7 +44,7 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
         Matrix with q >= 1 rows, all with identified ``R theta``.
     alpha : float
     distance : ndarray, shape (q,)
-    Differences of the estimates from the hypotheses.
+        Differences of the estimates from the hypotheses.
     """
     law = estimate.error_law(R)
     largest = np.sort((np.abs(estimate.joint_errors(R)) / law.sd).max(axis=1))

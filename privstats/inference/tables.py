@@ -18,7 +18,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Table(NormalEstimate):
-    """Estimates with intervals but without tests, since zero is no hypothesis of interest."""
+    """Estimates with intervals but without tests, since zero is not a hypothesis of interest."""
 
     tested: ClassVar[bool] = False
 
@@ -147,7 +147,7 @@ class PointEstimate(Estimate):
         if self.hidden is None or self.hidden_size is None:
             return sizes
         known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
-        if self.bound is not None:  # the bound of unidentified directions is no noise: it may be a small part only
+        if self.bound is not None:  # the bound of unidentified directions is not noise: it may be a small part only
             known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
         return np.where(known, sizes, np.nan)
 

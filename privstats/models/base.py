@@ -184,7 +184,7 @@ class Model(ABC):
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
-        """Return the assumption on errors that intervals make, as in `cov_type`; None without such a choice."""
+        """Return the assumption about errors on which intervals rest, as in `cov_type`; None without such a choice."""
         return None
 
     def least_rows(self, design: Any) -> int:

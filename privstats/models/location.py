@@ -97,9 +97,9 @@ class ColumnQuantile(Location):
     Parameters
     ----------
     q : float or sequence of float
-    Probabilities of the quantiles.
+        Probabilities of the quantiles.
     tau : float or sequence of float, optional
-    Another name for `q`.
+        Another name for `q`.
     alpha : float
         One minus the confidence level of the released intervals.
     """
@@ -181,7 +181,7 @@ class ColumnMedian(ColumnQuantile):
     Parameters
     ----------
     geometric : bool
-    Whether to estimate the geometric median.
+        Whether to estimate the geometric median.
     """
 
     geometric: bool = False
@@ -271,7 +271,7 @@ class Binned(Location):
     Parameters
     ----------
     bins : int or sequence of float, optional
-    Number of bins, or their edges.
+        Number of bins, or their edges.
     """
 
     bins: Any = None

@@ -18,11 +18,9 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# limit of 2 min(tau, 1 - tau) rows eps / coefficients below which an exact sampler of the coefficients has shorter
-# intervals than Newton steps, even with wide bounds
+# least 2 min(tau, 1 - tau) x rows x eps / coefficients for Newton steps; below it an exact sampler is more precise
 FEW_ROWS = 750.0
-# limits of rows eps / coefficients for a median: an exact sampler below the first, and below the second a perturbed
-# minimiser, which has intervals at the median
+# limits of rows x eps / coefficients of a median: exact sampler below the first, perturbed minimiser below the second
 MEDIAN_ROWS = (550.0, 1500.0)
 
 
@@ -33,7 +31,7 @@ class QuantileModel(Regression):
     Parameters
     ----------
     tau : float or sequence of float
-    Probabilities of the quantiles.
+        Probabilities of the quantiles.
     """
 
     tau: Any = 0.5

@@ -59,12 +59,12 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # most coefficients, and largest theta_bound, for rejection sampling
 MOST_IN_HULL = 2  # largest number of predictors for hull noise, which takes long to draw beyond
 MOST_MINIMISED = 300_000  # most rows for a perturbed minimiser; beyond, Newton steps are as precise and faster
-# noisy moments get the whole budget if the coarse matrix's noise exceeds this share of the rows for each predictor
-# (less if columns are many: `Entries.lighter`), and rows have at most this number of predictors
+# NOISY: noise of the coarse matrix, per predictor and as a share of the rows, above which noisy moments get all budget
+# MOST_OF_MOMENTS: largest number of predictors of a row at which noisy moments may get the whole budget
 NOISY, MOST_OF_MOMENTS = 0.02, 5
 AMPLE = 0.001  # noise of the coarse matrix, as a share of the rows, below which Newton steps are as precise
-# options of objective perturbation without whitening; share of the rows below which a coarse matrix's noise makes
-# whitening unnecessary
+# OF_BOX: options that only objective perturbation of rows scaled by their bounds, without whitening, has
+# EXACT: noise of the coarse matrix, as a share of the rows, below which whitening is unnecessary
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
 OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exist for vectors of scores
 
@@ -195,7 +195,7 @@ class Regression(Model):
     weights : str, optional
         Sampling weights, with declared bounds.
     cov_type : str
-        Assumption on the errors that intervals make.
+        Assumption about the errors on which intervals rest.
     """
 
     weights: str | None = None
@@ -351,7 +351,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # refused by name, as squares are not bounded
+    table |= descents(HuberLoss(), public.rows)  # for an error: squares have unbounded scores
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)

@@ -41,7 +41,7 @@ ELSEWHERE = MappingProxyType(  # remedies in errors about arguments that a funct
 )
 
 _VERBS: dict[str, Callable[..., Any]] = {}
-VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(_VERBS)  # functions by name, without "dp_"
+VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(_VERBS)  # public functions by their names without "dp_"
 
 
 def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -92,7 +92,7 @@ def budgets_compared(
     Raises
     ------
     OptionError
-        If no budget is given, or a budget is no number.
+        If no budget is given, or a budget is not a number.
     """
     asked = [
         (name, value)

@@ -57,12 +57,12 @@ def diagnosed(
     ledger: Any,
     rng: Any,
 ) -> Diagnostics:
-    """Return the diagnostics of `dp_diagnostics`.
+    """Return residual diagnostics of a fit, for `dp_diagnostics`.
 
     Raises
     ------
     OptionError, FormulaError, BudgetError
-        If the fit has no such diagnostics, or an argument is invalid.
+        If the fit has no residual diagnostics, or an argument is invalid.
     """
     design = _design_of(fit)
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 2 <= bins <= MOST_BINS:
@@ -77,7 +77,7 @@ def diagnosed(
     edges = np.linspace(*(_range(fit, eta) if fitted is None else _given(fitted)), int(bins) + 1)
     pictures = (_of_probabilities if fit.facts.link else _of_means)(fit, response, eta, edges, scale)
     parts = _parts(tuple(pictures), shares)
-    with warnings.catch_warnings():  # warnings that a diagnostic does not read some declared columns
+    with warnings.catch_warnings():  # no warnings that a diagnostic leaves some declared columns unread
         warnings.simplefilter("ignore", PrivstatsWarning)
         plans = [_plan(fit, data, picture, promise.part(parts[kind])) for kind, picture in pictures.items()]
         made = tuple(Study(plans).run(data, ledger=ledger, rng=rng))

@@ -179,7 +179,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the call, the planned questions and the accepted widths; the same on all machines."""
+        """Hash of the call, the planned questions and the accepted widths; all machines give the same hash."""
         return digest(*self._call, rounded(self._asked), dict(self.accepted))
 
     @cached_property
@@ -466,7 +466,7 @@ class Plan:
         """
         return draw_shares(self, ax)
 
-    # ---------------------------------------------------------------- files, and runs on data
+    # ---------------------------------------------------------------- accepted widths, files, and runs on data
 
     def accept(self, widths: Mapping[str, float]) -> Plan:
         """Return the plan with the largest acceptable widths of intervals, which the user states before the fit.
@@ -485,7 +485,7 @@ class Plan:
         Raises
         ------
         OptionError
-            If the plan has no such term, or a width is no positive number.
+            If the plan has no such term, or a width is not a positive number.
 
         Examples
         --------
@@ -797,7 +797,7 @@ class _NormalStandIn:
     by: Additive
 
     def release(self, name: str, exact: Total, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return the release of the substitute."""
+        """Return a release with normal noise in place of the mechanism's."""
         law = self.by.law(promise, within, relation)
         m = len(law.scale)
         noise = law.scale * np.sqrt(law.standard_variance(m)) * rng.standard_normal(m)
@@ -811,7 +811,7 @@ class _RankStandIn:
     by: Rank
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return the release of the substitute."""
+        """Return a release with simulated rank errors in place of the mechanism's."""
         law = self.by.law(promise, within, relation)
         values = np.sort(np.concatenate([np.zeros(0), *(part[:, 0] for part in exact.scan())]))
         ranks = np.sort(np.array(self.by.levels) * (len(values) + 1) + law.sample(rng, 1)[0])

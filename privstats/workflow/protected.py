@@ -51,7 +51,7 @@ class Protected:
         Raises
         ------
         BudgetError
-            If `promise` is no guarantee or has other neighbours, or if these data already are a part.
+            If `promise` is not a guarantee, has other neighbours, or these data already have a part of a budget.
         """
         return Protected(self._data, self.domain, allotted(self.ledger, name, promise))
 

@@ -128,7 +128,7 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
     """Carry out a plan on data if the data lead to the same plan; otherwise raise an error and charge nothing."""
     account = data.ledger if isinstance(data, Protected) else ledger
     if isinstance(account, Account):
-        check_affordable(account, plan.guarantee)  # before the data are read
+        check_affordable(account, plan.guarantee)  # an error here comes before the data are read
     there = planned_on(plan, data)
     return marked(plan, there, fit_on(plan, data, ledger, rng))
 

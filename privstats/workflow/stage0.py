@@ -38,7 +38,7 @@ def stretch(values: FloatArray) -> FloatArray:
 
 
 def unstretch(points: FloatArray) -> FloatArray:
-    """Return the inverse of `stretch`."""
+    """Return values, given their positions on the scale of `stretch`."""
     return FINEST * np.sinh(points)
 
 

@@ -166,7 +166,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
     if account is not None and not isinstance(account, Account):
         raise BudgetError(f"ledger is {quote(account)}; write ledger=ps.Ledger(ps.PureDP(1))")
     if account is not None:
-        check_together(account, [charge_of(plan) for plan in study])  # before the data are read
+        check_together(account, [charge_of(plan) for plan in study])  # an error here comes before the data are read
     there = [planned_on(plan, data) for plan in study]
     if account is not None:
         paid = Prepaid(account, [charge_of(plan) for plan in there])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments that are not part of a digest
+APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments of a call that are not part of a plan's digest
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Verb:
 
 
 _VERBS: dict[str, Verb] = {}
-BY_NAME: Mapping[str, Verb] = MappingProxyType(_VERBS)  # names are without "dp_"
+BY_NAME: Mapping[str, Verb] = MappingProxyType(_VERBS)  # keys are the functions' names without "dp_"
 
 
 def register(name: str, verb: Verb) -> None:
