@@ -117,7 +117,7 @@ class Adaptive:
         coarse = self.coarse or shares["coarse matrix"]
         if self.loss.needs_scale:  # the Hessian gets as large a share; the coefficients get the rest
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for either method
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share that is left for either method
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -186,7 +186,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # the branch "moments" replaces it by a better value
+        response = {"response_sd": scales.response_sd}  # noisy moments give a better value, which replaces this
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(

@@ -132,7 +132,7 @@ class ChosenQuantile(ABC):
         return note("dependent rows", unit="unit") if public.by_unit else None
 
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
-        """Return the covariance of the noise in the coefficients of all taus, under the assumption `LIKELY`."""
+        """Return the covariance of the noise in the coefficients of all taus, under the assumptions in `LIKELY`."""
         if any(one.law is None for one in chosen):
             return np.full((box.c * len(chosen),) * 2, np.nan)
         unit, hessian = 1.0 + box.offset_reach, filling_hessian(box, public, DENSITY)
@@ -157,7 +157,7 @@ class ChosenQuantile(ABC):
     def _equation(
         self, ask: Ask, box: PublicBox, tau: float, chosen: Release, moments: NoisyMatrix, rows: float
     ) -> EstimatingEquation:
-        """Release the residuals' scale, then the Hessian by a kernel of a width from it; return the equation."""
+        """Release the residual scale, and the Hessian by a kernel of suitable width; return the equation to solve."""
         assert chosen.law is not None
         item, c, onto = item_of(self.taus, tau).strip(), box.c, to_columns(box)
         theta, unit = onto @ chosen.value, 1.0 + box.offset_reach
@@ -178,7 +178,7 @@ class ChosenQuantile(ABC):
         level = 1.0 / (width * kernel_mean(width / sigma, tau))
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
-        # information = rows times density along the intercept, and times the second moment of x along other directions
+        # information along the intercept: rows times density; along other directions: also times the second moment of x
         known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
         constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
         meat = quantile_scores_of(known, tau, rows).value
@@ -208,10 +208,10 @@ class ChosenQuantile(ABC):
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
         """Return whether noise probably determines the estimate more than the data, by number of rows and budget.
 
-        The density ``exp(-c |score|)`` has mass of about ``d! 2^d / (c n f)^d / det(E x x')`` near the minimiser,
-        where f is the density of the responses (`DENSITY`) and predictors are uniform (``det = 3^(1 - d)``). Elsewhere
-        the score is at least n times `least_score`, on less than the whole parameter set, whose volume is ``(2
-        theta_bound)^d / d!``. The mass near the minimiser must exceed the mass elsewhere.
+        With d coefficients and n rows, the density ``exp(-c |score|)`` of the drawn coefficients has a mass of about
+        ``d! 2^d / (c n f)^d / det(E x x')`` near the minimiser, for responses of density f (`DENSITY`) and uniform
+        predictors (``det = 3^(1 - d)``). Elsewhere the score is at least n times `least_score`, on a set of volume at
+        most ``(2 theta_bound)^d / d!``. The mass near the minimiser must exceed the mass elsewhere.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])

@@ -68,7 +68,7 @@ class ClippedMeans:
         matrix, shift = design.to_original()
         known = dict(estimate.diagnostics)
         if "sigma" in known:
-            known["sigma"] *= design.response_half  # means are in the user's units
+            known["sigma"] *= design.response_half  # in the user's units, like the means
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:

@@ -182,11 +182,11 @@ class Grouping:
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
-        """Return the set in which a row's vector lies; with groups, the set of pairs of group and vector."""
+        """Return the set in which a row's values lie; with groups, the set of pairs of a group and values."""
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return the row function; with groups, its value is preceded by the row's group."""
+        """Return a function of rows; with groups, the row's group is put before its values."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
@@ -194,7 +194,7 @@ class Grouping:
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
-        """Return the row function that gives the value of column j."""
+        """Return the function that gives the values of column j for a block of rows."""
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:

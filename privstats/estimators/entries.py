@@ -105,7 +105,7 @@ class Entries:
 
     @cached_property
     def rows(self) -> RootWeighted | CodedColumns:
-        """Row function that gives the entries; its second moments are released."""
+        """Function that gives the entries of each row in a block; their second moments are released."""
         box, factors = self.box, tuple(factor for factor, *_ in self.coded)
         columns = np.column_stack([np.eye(box.width)[:, self.others[:-1]], box.response / (1.0 + box.offset_reach)])
         return CodedColumns(factors, columns) if factors else RootWeighted(columns)

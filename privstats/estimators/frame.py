@@ -238,7 +238,7 @@ class PublicBox:
         return rows, list(range(first, len(axes)))
 
     def identity(self) -> StandardFrame:
-        """Return the columns of the design as they are, neither centred nor scaled, as a `StandardFrame`."""
+        """Return the `StandardFrame` of the design's own columns, neither centred nor scaled."""
         K = np.column_stack([np.eye(self.width)[:, : self.c], self.response])
         return StandardFrame(K, self.parts(np.zeros(self.c), np.ones(self.c), None), 1.0)
 
@@ -306,7 +306,7 @@ class Scales:
 
 
 def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared: bool = False) -> Scales:
-    """0. Release sums of columns and of their squares, and the number of rows unless it is public.
+    """Stage 0. Release sums of columns and of their squares, and the number of rows unless it is public.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
 
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
-    """0a. Release the response's sum of squares about its released centre, by a separate question.
+    """Stage 0a. Release the response's sum of squares about its released centre, by a separate question.
 
     A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`): replacing a row moves the sum by
     at most 1. The mean square exceeds the variance by the squared error of the centre; the expectation of this error,
@@ -405,7 +405,7 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """0c. Release centres and scales by ranks, which do not depend on bounds, for columns with variances below noise.
+    """Stage 0c. Release centres and scales by ranks, which do not depend on bounds, if variances are below noise.
 
     The centre is a median; the scale is a quantile of distances from it (on a log axis) over the normal quantile. A
     scale above the first released one would be noise, and a quantile understates the scale of a column with an atom:
@@ -581,7 +581,7 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """0b. Release scales a second time, for products and for columns whose variances were below their noise.
+    """Stage 0b. Release scales a second time, for products and for columns with variances below their noise.
 
     Nothing is released if `worth` is False or no column needs a new scale.
     """

@@ -19,7 +19,7 @@ from privstats.privacy.release import Release
 from privstats.sets.vectors import Fractions
 
 CANDIDATES = 3  # number of decimal grid steps tested: the coarsest ones that fit into the range
-OFF = 0.03  # a grid is accepted if at most this share of the values does not lie on it
+OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
 DOUBT = 1.3  # the released count off the grid may exceed the share `OFF` by this many standard errors
 CLEAR = 0.1  # values count as exact, not as rounded, if the count's error is at most this share of the rows
 LARGEST_ERROR = 0.28  # largest std error of a count, as a share of the rows: it tells half of the rows from all

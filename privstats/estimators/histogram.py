@@ -59,10 +59,10 @@ class Tail:
 
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
-    "far": Tail(0.5, slow=True),  # scores, if a predictor's bounds are far beyond most values
-    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # scores with bounded psi, about as long as their rows
+    "far": Tail(0.5, slow=True),  # score lengths, if a predictor's bounds are far beyond most values
+    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score lengths for bounded psi, like row lengths
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score lengths of count and gamma models
-    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # lengths of rows, where scores are about as long
+    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # row lengths, where scores are about as long as rows
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
 }
@@ -204,7 +204,7 @@ class Lengths:
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
     def from_least(self, least: float) -> FloatArray:
-        """Return the candidate clipping radii: the lengths above `least`, at any rate the last one."""
+        """Return the candidate clipping radii: the lengths above `least`, always including the largest."""
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:

@@ -79,7 +79,7 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the expected length, from the names and sets of the questions only."""
+        """Return the expected interval length, from the names and sets of the questions only."""
         within = SumAndProducts(m, 1.0) if self.by.free_products else Ball(m, 1.0)
         shells = Shells(m, edges(m**0.5 / 8, longest * psi))
         named = (("score", within), ("first step", within), ("score sizes", shells))
@@ -269,7 +269,7 @@ class Steps(OneStep):
         return pilot.variance.metric.inverse
 
     def first_hessian(self, start: Start) -> ReleasedHessian:
-        """2, 3. Release leverages, then the Hessian at the clipping radius that balances noise and lost information."""
+        """Stages 2, 3. Release leverages, then the Hessian at the radius that balances noise and lost information."""
         m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
         leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
@@ -287,7 +287,7 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """3b. Step along a score with a public clip, so that the Hessian's noise multiplies a shorter final step."""
+        """Stage 3b. Step along a score with a public clip: the Hessian's noise then multiplies a short final step."""
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
         wide = max(
@@ -300,7 +300,7 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """4. Return the variance of a row's score: from the first step's products, a new release, or `sigma`."""
+        """Stage 4. Return the variance of a row's score: from the first step's products, a release, or `sigma`."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:

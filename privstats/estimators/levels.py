@@ -113,7 +113,7 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """L. Release counts of factor levels; leave levels with too few rows out of the fit, together with their rows.
+    """Stage L. Release counts of factor levels; leave out of the fit levels with too few rows, and their rows.
 
     No counts of a factor are released if sums of columns already show that each of its levels has enough rows.
 

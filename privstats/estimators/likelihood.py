@@ -142,7 +142,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # not in the least-squares fit
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # offset to add to the fit
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
@@ -238,7 +238,7 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of eta that unidentified directions may explain, times the root mean information, at least 1."""
+        """Largest sd of scores that unidentified directions may explain: `ETA_SIGNAL`, times the root information."""
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
@@ -305,7 +305,7 @@ class LikelihoodStep(OneStep):
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release the histogram of score lengths under the name of a question."""
+        """Release the histogram of score lengths; `name` and `item` label the question."""
         m = w.m
         longest = self.loss.largest(0.0) * w.longest
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5

@@ -39,15 +39,15 @@ from privstats.sets.vectors import Ball, Products
 LENGTH = math.sqrt(2.0)  # default of C: rows longer than C are given less weight
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bounds, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
-SCALE_STEP = 2.0  # step size for the logarithm of sigma along its score
+SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise (`edge`)
-USUAL_PART = 0.8  # largest such limit at which coefficients are given, over the largest curvature / p
+USUAL_PART = 0.8  # coefficients are given if this lower limit is at most this multiple of (largest curvature) / p
 MOST_QUESTIONS = 1000  # largest number of steps; each step is a question of the plan
 MOST_LEFT = 0.4  # coefficients are given if at most this share of the starting error remains
 OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not given, in scales of the response
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default size of Newton steps, and their largest length in residual scales
 WORTH_SAYING = 1.05  # smallest ratio of interval lengths at which a note names the method with shorter intervals
-AMPLE = 0.1  # largest noise_to_signal for this note: above it, they are not shorter (`benchmarks.noisy_optimisation`)
+AMPLE = 0.1  # largest noise_to_signal at which that method's intervals are shorter (`benchmarks.noisy_optimisation`)
 SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
 
 

@@ -81,7 +81,7 @@ class NoisyStochasticDescent:
 
     @property
     def row_loss(self) -> Loss:
-        """The loss of scaled rows; for a likelihood, responses keep their own unit."""
+        """Loss of a row with scaled columns; for a likelihood, the response keeps its own unit."""
         if isinstance(self.loss, HuberLoss):
             return type(self.loss)(clip=float(self.tuning))
         assert isinstance(self.loss, Likelihood)

@@ -164,7 +164,7 @@ class Problem:
         """Degrees-of-freedom factor n / (n - m) of HC1."""
         return max(self.counted, 1.0) / self.freedom
 
-    # the estimate and its notes
+    # what follows the equation: the estimate and its notes
     def given(self, estimate: NormalEstimate) -> Estimate:
         """Return the estimate; without intervals if the user wants none."""
         if self.public.intervals:
@@ -184,7 +184,7 @@ class Problem:
         return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
 
     def far_bounds(self) -> tuple[Note, ...]:
-        """Return a note for each column with bounds many released standard deviations away."""
+        """Return a note for each column with bounds far beyond its released standard deviation."""
         names = self.box.design.names
         return tuple(note("far bounds", name=names[j], sds=reach) for j, reach in self.far_columns.items())
 
@@ -227,7 +227,7 @@ class LastRelease:
             noise = Loading(np.eye(within.dim), release.law)
             return cls(release.value, noise, sd_of(release.law), within.radius, at)
         both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
-        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # the first row is corner * scores
+        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # row 0 has corner * scores
         value, sd = both.value[1:, 0] * (1 / within.corner), float(np.sqrt(noise.covariance()[0, 0]))
         return cls(value, noise, sd, within.radius, at, products=both.mapped(scores))
 

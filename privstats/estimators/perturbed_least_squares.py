@@ -280,7 +280,7 @@ class PerturbedSquares(OneStep):
     # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
-        """Largest threshold of a residual: no residual reaches it."""
+        """Largest threshold at which residuals may be clipped; no residual reaches it."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
@@ -313,7 +313,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def curvature(self) -> float:
-        """Limit on the curvature of a row, which makes the largest of `BOUNDED_RIDGES` necessary."""
+        """Limit on the curvature of a row: the largest for which the last ridge of `BOUNDED_RIDGES` is sufficient."""
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
@@ -485,7 +485,7 @@ class PerturbedHuber(PerturbedSquares):
 
     @cached_property
     def limit(self) -> float:
-        """Largest threshold of a residual: that of Huber's loss."""
+        """Largest threshold at which residuals may be clipped: the threshold of Huber's loss."""
         return self.start.largest_psi / self.start.sigma
 
     def lengths(self, w: Start) -> Lengths:

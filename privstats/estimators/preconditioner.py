@@ -202,7 +202,7 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """0d. Release the mean squares of standardised product columns, which sums of columns do not determine.
+    """Stage 0d. Release the mean squares of standardised product columns, which sums do not determine.
 
     Rows with large products are the longest, and the coarse matrix shortens them: by that matrix, the variance of a
     squared column would be about half the true one. A row contributes ``(z / WIDE)^2`` for each product z, clamped to
@@ -228,7 +228,7 @@ def coarse(
     rows: float,
     known: KnownMoments | None = None,
 ) -> Start:
-    """1. Release noisy second moments of columns and response (the coarse matrix); return the start computed from them.
+    """Stage 1. Release second moments of columns and response (the coarse matrix); return the start from them.
 
     Long rows are shortened to a public length. Directions without information in the rows used are left out.
 
@@ -267,7 +267,7 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """1b. Whiten a second time if the coarse matrix may be nearly singular: its smallest eigenvalue is below the noise.
+    """Stage 1b. Whiten again if the coarse matrix may be nearly singular: its least eigenvalue is below the noise.
 
     Without this, the noise of the later Hessian would also exceed that eigenvalue, and coefficients of nearly collinear
     columns would not be given.
@@ -385,7 +385,7 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
     """Return a basis of the standardised predictors, without directions that lack information in the rows used."""
-    if not 0 < hidden.shape[1] < frame.c:  # all are kept if no direction has information
+    if not 0 < hidden.shape[1] < frame.c:  # without any information, all directions are kept
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]

@@ -194,7 +194,7 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return the density of a logistic distribution at the outermost quantile, over that at the median."""
+    """Return the ratio of a logistic distribution's density at the outermost quantile to that at the median."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
@@ -457,7 +457,7 @@ class OneOrder(OneStep):
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
-        """Return the Hessian of the previous step; release the number of rows in an atom at the quantile and add it."""
+        """Return the Hessian of the previous step, with a released number of rows in an atom at the quantile."""
         density, start = pilot.density, last.at
         spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
         inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
@@ -507,7 +507,7 @@ class OneOrder(OneStep):
         inside = 2 * residuals.density * sigma  # share of the rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
-        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # limit set by the widest kernel
+        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # by the widest kernel
         tried = np.r_[least, size[(size > least) & (size < most)]]
         wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * inside))
         width = np.clip(wide, *KERNEL_WITHIN)
@@ -516,7 +516,7 @@ class OneOrder(OneStep):
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise and bias bounds due to errors of the released density; give nothing if the last step is long."""
+        """Return noise and bias bounds by errors of the density; no coefficient is given if the last step is long."""
         m, density, names = self.m, step.hessian, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)

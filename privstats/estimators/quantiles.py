@@ -163,7 +163,7 @@ class Quantiles(ABC):
         rows: RowNumbers,
     ) -> OrderStatisticEstimate:
         """Return the estimate, from quantiles, shape (items, len(q)), and interval ends or NaN, (items, len(q), 2)."""
-        each = [(law, n) for law in laws for n in rows.each.tolist()]  # items: each column's groups in turn
+        each = [(law, n) for law in laws for n in rows.each.tolist()]  # in the order of columns, then groups
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         repeats = (values[..., None] == ends).any(axis=-1).ravel()

@@ -336,7 +336,7 @@ class Moments(UnclippedSquares):
         return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
-        """Return the score variance, at each level of a factor at least that of a two-valued response.
+        """Return the score variance, raised at each level of a factor to that of a two-valued response.
 
         A rare outcome that is frequent at a rare level hardly changes a sum of scores over all rows. A response of mean
         a on [low, high] has at most the variance ``(high - a)(a - low)``, reached by two values. It is taken to have
@@ -409,7 +409,7 @@ class Moments(UnclippedSquares):
             value = self.meat_of_columns(start, A, both)
             value = self.with_levels(value, both, coordinates.back, max(squares * rows, residual_noise * rows))
             meat = Meat(self.small_sample * value, self.freedom)
-        else:  # adds the squares that the fit removed by fitting noise
+        else:  # squares that the fit explains by fitting noise are added
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
             T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T
@@ -444,7 +444,7 @@ class Moments(UnclippedSquares):
 
 @dataclass(frozen=True, eq=False)
 class LevelCoordinates:
-    """Whitened predictors; one for each level of a factor, which is zero for rows at other levels, and others.
+    """Whitened predictors: one for each level of a factor, zero for rows at other levels, and further predictors.
 
     Parameters
     ----------

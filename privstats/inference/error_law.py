@@ -17,7 +17,7 @@ CERTAIN = 1e4  # degrees of freedom above which Student's t is replaced by the n
 STEPS = 100  # largest number of iterations of a root search; about a dozen are needed
 SIMULATED = 0.02  # noise that is not normal is simulated if it is at least this share of a variance
 WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values are tabulated
-ALLOWANCE_CELLS = 2048  # number of intervals between the bias bounds in this table
+ALLOWANCE_CELLS = 2048  # number of intervals between neighbouring bias bounds in the table of critical values
 
 
 @dataclass(frozen=True, eq=False)

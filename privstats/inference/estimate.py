@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 NEW = 0.98  # share of a coefficient's public range above which a bias bound makes the interval uninformative
-UNIDENTIFIED_SHARE = 0.25  # bias bound by unidentified directions over the 95 % half-length: accepted up to here
-MOST_UNIDENTIFIED = 50.0  # largest bias bound by them, in std errors: above, std errors are uninformative
-WIDEST_ETA = 10.0  # sds of the linear predictor: an interval with a half-length that moves it further is not given
+UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound by unidentified directions, over the 95 % half-length
+MOST_UNIDENTIFIED = 50.0  # largest bias bound by unidentified directions, in std errors, at which estimates are given
+WIDEST_ETA = 10.0  # an interval is not given if its half-length moves the linear predictor by this many sds
 FULL_RANK = 1e-6  # smallest ratio of diagonal entries of a triangular matrix at which a system is solved directly
 EXACT = 1e-8  # relative size of a contrast's component in the null space below which it counts as rounding error
 CELLS = 1000  # number of equally probable chi-square values in the computation of a noncentral F distribution
@@ -487,7 +487,7 @@ class NormalEstimate(Estimate):
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # the rank does not depend on units of measurement
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # scaled: the rank is then free of units of measurement
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -592,7 +592,7 @@ class NormalEstimate(Estimate):
         return np.maximum(freedom, 1.0)
 
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
-        """Return draws of the noise of ``R theta`` that is not normal, shape (draws, q); jointly unless `apart`."""
+        """Return draws of the noise in ``R theta`` that is not normal, shape (draws, q): marginal draws if `apart`."""
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
         if all(one.coordinates == other.coordinates for one, other in zip(narrow, large, strict=True)):
@@ -720,7 +720,7 @@ class Stacked:
 def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a root L, ``L L'`` the sampling variance of theta, shape (k, k); equal predictors give proportional L.
 
-    With scores G'z in coordinates of G, L is ``G hessian^-1 G' (var z)^1/2`` for any G.
+    With G the matrix of `coordinates` and G'z the score in them, L is ``G hessian^-1 G' (var z)^1/2``, for any G.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back

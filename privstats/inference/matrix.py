@@ -21,7 +21,7 @@ TIED = 1e-6  # relative difference below which eigenvalues count as equal
 
 
 def noise_edge(m: int, sd: float) -> float:
-    """Return the largest eigenvalue of an m x m noise matrix with this sd of off-diagonal entries (Wigner)."""
+    """Return the largest eigenvalue of an m x m noise matrix, given the sd of off-diagonal entries (Wigner)."""
     return float(2 * m**0.5 * sd)
 
 
@@ -55,7 +55,7 @@ class Uncorrelated:
     normal: ClassVar[bool] = True
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws, shape (size, dim)."""
+        """Return independent draws from the distribution, shape (size, dim)."""
         draws: FloatArray = rng.standard_normal((size, len(self.variances))) * np.sqrt(self.variances)
         return draws
 
@@ -64,7 +64,7 @@ class Uncorrelated:
         return self.variances
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw``, shape (q, q)."""
+        """Return the covariance of linear combinations ``onto @ draw`` of a draw, shape (q, q)."""
         return (onto * self.variances) @ onto.T
 
 
@@ -188,7 +188,7 @@ class NoisyMatrix:
         return replace(self, value=self.value[:k, :k], map=self.map[:, :k])
 
     def entry_variances(self, V: FloatArray) -> FloatArray:
-        """Return the variances of ``v_i' N v_j`` for pairs of columns of V, shape (q, q).
+        """Return the variances of ``v_i' N v_j``, with N the noise, for pairs of columns of V, shape (q, q).
 
         Entries of U are uncorrelated, or the distribution of U is invariant under rotations. In the latter case, with
         variance s^2 off the diagonal and d^2 on it, ``a'U b`` has variance ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
@@ -244,7 +244,7 @@ class NoisyMatrix:
         return Loading(self.map.T, self.noise.law, self.noise.times(self.map @ v))
 
     def variance_along(self, directions: FloatArray) -> FloatArray:
-        """Return the variance of ``v' N v`` for each column v of `directions`, shape (q,)."""
+        """Return the variance of the noise ``v' N v`` for each column v of `directions`, shape (q,)."""
         if self.noise is None:
             return np.zeros(directions.shape[1])
         return self.noise.variance_along(self.map @ thin(directions))

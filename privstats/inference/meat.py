@@ -42,7 +42,7 @@ class Meat:
 
 
 def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Meat:
-    """Return HC1: the released sum of ``u^2 x x'`` times n / (n - p) (White 1980; MacKinnon and White 1985).
+    """Return the HC1 score variance: the released sum of ``u^2 x x'``, u residuals, times n / (n - p) (White 1980).
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
 
 
 def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> Meat:
-    """Return ``tau (1 - tau) sum x x'``: the sampling variance of a quantile regression's score (Koenker 2005)."""
+    """Return the sampling variance of a quantile regression's score, ``tau (1 - tau) sum x x'`` (Koenker 2005)."""
     return Meat(tau * (1 - tau) * second_moments, max(1.0, rows - len(second_moments)))
 
 

@@ -271,7 +271,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 )
 
 
-CAUSES = ("no level", "small weights")  # keys of notes that explain notes on noise or few rows; those are then left out
+CAUSES = ("no level", "small weights")  # keys of notes on causes; with such a note, notes in SYMPTOMS are left out
 SYMPTOMS = (
     "collinear",
     "weak term",

@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class PooledRanks:
-    """Distribution of rank errors of the ends of a pooled interval, composed of those of the fits' intervals.
+    """Distribution of rank errors of the ends of a pooled interval, composed of the fits' distributions.
 
     Parameters
     ----------

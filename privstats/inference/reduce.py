@@ -23,7 +23,7 @@ import numpy as np
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-LEFT_OUT = 1e-7  # relative size below which a matrix's part outside a basis is neglected; simulation resolves .01
+LEFT_OUT = 1e-7  # relative size below which the rest of a matrix is neglected; simulation resolves .01 only
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
@@ -43,9 +43,9 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     hollow, inside = int(joined and not ((i == 0) & (j == 0)).any()), joined | (i > 0)
     onto, indices = noise.sums.onto.tocoo(), np.unique(np.concatenate([i[inside], j[inside]]))
     most = len(indices) // 2
-    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the row count is not part of W
+    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the number of rows is not an entry of W
         return noise
-    if not apart and len(noise.matrix) > most:  # the joint distribution has too high a rank
+    if not apart and len(noise.matrix) > most:  # the joint distribution needs too many rows
         return noise
     B = _by_places(onto, law)[np.ix_(indices, indices)]
     (L,) = _spans(B[None], most + 1)

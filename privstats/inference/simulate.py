@@ -23,7 +23,7 @@ KNOTS = 1801  # number of entries of a table of gamma quantiles
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
 KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and most coordinates of each
 SINGLE = 32  # number of the largest draws that are kept as they are, not grouped
-GROWTH = 1.12  # ratio of the number of draws up to the end of a group to that up to its start
+GROWTH = 1.12  # each next group of sorted draws is larger by about this factor
 
 
 class PublicStream:

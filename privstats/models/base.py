@@ -43,7 +43,7 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """The method in words."""
+        """Name of the method in words, such as "clipped Newton steps"."""
         return METHODS.get(self.mech, self.mech)
 
 
@@ -110,7 +110,7 @@ class Model(ABC):
         self.check()
 
     example: ClassVar[str] = "y ~ x"
-    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods that can give (eps, delta) other than by normal noise
+    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods with (eps, delta) other than by normal noise
 
     def declared(self, domain: Domain) -> Domain:
         """Return the domain, extended by declarations in other arguments, such as bins."""
@@ -188,7 +188,7 @@ class Model(ABC):
         return None
 
     def least_rows(self, design: Any) -> int:
-        """Return the smallest number of rows that can be fitted."""
+        """Return the smallest number of rows to which the model can be fitted."""
         return 1
 
     def residual_unit(self, design: Any) -> float:
@@ -197,7 +197,7 @@ class Model(ABC):
 
     @property
     def by_parts(self) -> str:
-        """Argument that selects a method that reads the rows in parts, for errors about a method that cannot."""
+        """Argument that selects a method that reads rows in parts, for errors about one that needs all at once."""
         return "mech='auto'"
 
     @property

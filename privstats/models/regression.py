@@ -47,7 +47,7 @@ BRANCHES = {
     "moments": "suffstats",
     "steps": "newton",
     "perturbed": "objpert",
-}  # names of methods, by branch of an estimator
+}  # names of methods for users, by branch of an estimator
 NOISE: Mapping[str, Additive] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
@@ -127,7 +127,7 @@ class Carrying:
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
 
     def refuse_minimiser(self, mech: str, design: Design, noise: str | None) -> None:
-        """Raise an error if mech="objpert" is asked for in a model for which it gives no intervals, with its needs.
+        """Raise an error if mech="objpert" is asked for but can give no intervals; the error names its requirements.
 
         Raises
         ------
@@ -156,7 +156,7 @@ class Carrying:
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the coarse matrix's noise at the whole budget, as a share of the rows; 0 if these are private."""
+        """Return the coarse matrix's noise at the whole budget, over the number of rows; 0 if this is private."""
         if self.rows is None:
             return 0.0
         return coarse_noise(by, self.promise, self.relation(design), self.columns, self.rows)
@@ -351,7 +351,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # for an error: squares have unbounded scores
+    table |= descents(HuberLoss(), public.rows)  # these raise an error: squares have no bounded scores
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)

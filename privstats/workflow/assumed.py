@@ -36,9 +36,9 @@ SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a 
 HALF, LOW = 0.5, 0.05  # mean response over the largest response in models with a link: binary responses, and other ones
 RARE = 0.05  # share of rows at a level, or with a binary outcome, in the pessimistic forecast
 LIGHT = 0.1  # mean and standard deviation of weights, over the range of weights, in the pessimistic forecast
-ASSUMED = "\0assumed response"  # column name that no data can have
+ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # number of points for a distribution; largest logit, beyond which a value is at its bound
-PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random streams
+PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random streams, one for each use
 
 
 @dataclass(frozen=True)

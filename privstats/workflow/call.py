@@ -23,7 +23,7 @@ from privstats.workflow.verbs import Verb, register
 P = ParamSpec("P")
 R = TypeVar("R")
 
-USUAL = MappingProxyType(  # names of arguments in other packages, and the names in this package
+USUAL = MappingProxyType(  # names of arguments in other packages, with their names in this package
     {"epsilon": "eps", "seed": "rng", "random_state": "rng", "bounds": "domain", "confidence": "alpha",
      "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}

@@ -35,7 +35,7 @@ FITS, FEWER, MOST = (
     range(9),
     range(3),
     45,
-)  # fits simulated for a median: usually, under pessimistic assumptions, and at most for the user's rows
+)  # numbers of simulated fits: usual, for pessimistic assumptions, and largest for the user's rows
 SETTLED = 0.08  # std error of the logarithm of an expected width at which no further fit is simulated
 SEVERAL, FEW = 25, 3  # number of draws averaged for an order statistic, and for drawn coefficients
 
@@ -115,7 +115,7 @@ class Forecast(Conversation):
             draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # a selected bin has no mean
+                draws = 1 if law is None else FEW  # bins selected by several draws cannot be averaged
             self._said[way] = _mean(
                 question, by, exact, promise, relation, [public_stream(-3 - k) for k in range(draws)]
             )

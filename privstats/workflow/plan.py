@@ -126,7 +126,7 @@ class Plan:
     turns: Turns
     gathered: Gathered | None = None  # memory of a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # forecasts by assumption, shared by equal calls
+    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # by assumption; equal calls share their forecasts
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -263,7 +263,7 @@ class Plan:
     def _under(self, assumed: Assumption) -> pd.DataFrame:
         """Return the forecast for synthetic rows under an assumption; it is computed once."""
         design = self.public.design
-        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # not used otherwise
+        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # else unused
         about = tuple(assumed.hints.items()), share, assumed.precise
         if about not in self.forecasts:
             self.forecasts[about] = self._forecast(None, None, assumed)
@@ -440,7 +440,7 @@ class Plan:
 
     @staticmethod
     def _of_terms(term: str | None, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a forecast for one term, or for all terms but the intercept."""
+        """Return the rows of a forecast's table for one term, or for all terms but the intercept."""
         if term is None:
             return table.drop("Intercept", errors="ignore") if len(table) > 1 else table
         if term not in table.index:

@@ -1,4 +1,4 @@
-"""Plans as JSON: a file contains the arguments of the call, and a reader plans the call again."""
+"""Plans as JSON: a file contains the arguments of the call, and reading the file plans the call again."""
 
 from __future__ import annotations
 

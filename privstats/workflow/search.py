@@ -19,8 +19,8 @@ from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
 WITHIN = 0.01  # relative error of the result: a number smaller by this share is known not to suffice
-AIM, NEARLY = 0.003, 0.0075  # relative distance from the expected root: of the next number to try; that counts as near
-SPACED = 0.03  # least log ratio of two numbers with comparable widths: widths at nearer numbers vary irregularly
+AIM, NEARLY = 0.003, 0.0075  # relative distance from the expected root of the next number to try, and of a near number
+SPACED = 0.03  # least log ratio of two numbers for an extrapolation: widths at nearer numbers differ irregularly
 STEPS_OUT = 4.0  # factor to the next number if all tried numbers are on one side of the root; then its square, etc.
 
 
