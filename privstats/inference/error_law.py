@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, stdtr
 
-from privstats.inference.simulate import grouped
+from privstats.inference.noise import Loading
+from privstats.inference.simulate import DRAWS, grouped
+from privstats.inference.tails import Quantile, far_quantile, student_quantile
 from privstats.numerics.law import FloatArray
 
-CERTAIN = 1e4  # degrees of freedom above which Student's t is replaced by the normal distribution
-STEPS = 100  # largest number of iterations of a root search; about a dozen are needed
-SIMULATED = 0.02  # noise that is not normal is simulated if it is at least this share of a variance
-WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values are tabulated
-ALLOWANCE_CELLS = 2048  # number of intervals between neighbouring bias bounds in the table of critical values
+CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
+STEPS = 100  # largest number of steps of a root search; about a dozen are needed
+SIMULATED = 0.02  # least share of a variance at which non-normal noise is simulated
+UNRESOLVED = 1 / (1 + DRAWS)  # level below which a law of draws shows no quantile
+WIDEST_ALLOWANCE = 8.0  # largest allowance, in std errors, for which critical values are tabulated
+ALLOWANCE_CELLS = 2048  # number of cells of this table
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,9 @@ class ErrorLaw:
         Probabilities of these values.
     finest : ndarray, shape (q,)
         Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
+    far : callable, optional
+        Returns scale and degrees of freedom of the Student part without any noise that is not normal, and a bound on
+        the quantiles of this noise. They give the lengths at levels that draws do not reach.
     """
 
     sd: FloatArray
@@ -50,6 +56,7 @@ class ErrorLaw:
     sizes: FloatArray
     weights: FloatArray
     finest: FloatArray
+    far: Callable[[], tuple[FloatArray, FloatArray, Quantile]] | None = None
     _found: dict[float, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -73,10 +80,25 @@ class ErrorLaw:
         return np.asarray(self.weights @ tails / len(signs), dtype=float)
 
     def lengths(self, alpha: float) -> FloatArray:
-        """Return the half-lengths of intervals at level 1 - alpha, shape (q,): where `exceeds` equals alpha."""
+        """Return the half-lengths of intervals at level 1 - alpha, shape (q,): where `exceeds` is alpha.
+
+        At levels that draws do not show they are bounds: quantiles of the two parts of X, at half of alpha each.
+        """
         if alpha not in self._found:
-            self._found[alpha] = self._lengths(alpha)
+            least = max(UNRESOLVED, float(self.finest.max(initial=0.0)))
+            if self.far is None or alpha >= least:
+                self._found[alpha] = self._lengths(alpha)
+            else:
+                self._found[alpha] = np.maximum(self._lengths(least), self.allowance + self._far_quantile(alpha))
         return self._found[alpha]
+
+    def _far_quantile(self, alpha: float) -> FloatArray:
+        """Return a bound on the 1 - alpha quantile of |X|, shape (q,)."""
+        assert self.far is not None
+        rest, freedom, noise = self.far()
+        half = np.full(len(self.sd), alpha / 2)
+        t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), half)
+        return np.where(rest > 0, rest * t, 0.0) + noise(half)
 
     def _lengths(self, alpha: float) -> FloatArray:
         least = np.zeros_like(self.sd)
@@ -137,6 +159,7 @@ def mixed_law(
     allowance: FloatArray,
     freedom: Callable[[FloatArray], FloatArray],
     draws: Callable[[], FloatArray],
+    noises: Callable[[], Sequence[Loading]],
 ) -> ErrorLaw:
     """Return the distributions of errors of variance `total`, whose part `apart` is due to noise that is not normal.
 
@@ -146,17 +169,25 @@ def mixed_law(
     freedom : callable
         Function from the variance of the normal part to its degrees of freedom.
     draws : callable
-        Function without arguments that returns draws of the noise that is not normal, shape (draws, q). It is called
-        only if this noise is a large enough part of some variance.
+        Returns draws of the noise that is not normal, shape (draws, q). It is called only if this noise is so large
+        a part of some variance that its law makes a difference.
+    noises : callable
+        Returns the independent parts of this noise, of q coordinates each.
     """
+
+    def far() -> tuple[FloatArray, FloatArray, Quantile]:
+        normal = np.maximum(total - apart, 0.0)
+        return np.sqrt(normal), freedom(normal), far_quantile(noises())
+
     simulated = apart > SIMULATED * total
     if not simulated.any():
-        return ErrorLaw.student(np.sqrt(total), allowance, freedom(total))
+        law = ErrorLaw.student(np.sqrt(total), allowance, freedom(total))
+        return replace(law, far=far) if apart.any() else law
     errors = draws()
     rest = np.where(simulated, np.maximum(total - apart, 0.0), total)
     sizes, weights = grouped(errors, np.where(simulated, np.minimum(apart, total), 0.0))
     finest = np.where(simulated, 1 / (1 + len(errors)), 0.0)
-    return ErrorLaw(np.sqrt(total), allowance, np.sqrt(rest), freedom(rest), sizes, weights, finest)
+    return ErrorLaw(np.sqrt(total), allowance, np.sqrt(rest), freedom(rest), sizes, weights, finest, far)
 
 
 def critical(t: ArrayLike, alpha: float = 0.05) -> FloatArray:

@@ -578,6 +578,7 @@ class NormalEstimate(Estimate):
             allowance,
             lambda normal: self._freedom(R, sampling, normal),
             lambda: self._errors(R, apart=True),
+            lambda: [R @ one for one in self.simulated],
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:

@@ -202,7 +202,15 @@ class GroupMeans(Estimate):
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.maximum(1.0, np.where(uncertain > 0, 2 * normal**2 / uncertain, np.inf))
 
-        return mixed_law(sampling + noise, apart, np.zeros(len(R)), freedom, lambda: self._draws @ R.T)
+        simulated = tuple(one for one in self.noises if not one.normal)
+        return mixed_law(
+            sampling + noise,
+            apart,
+            np.zeros(len(R)),
+            freedom,
+            lambda: self._draws @ R.T,
+            lambda: [R @ one for one in simulated],
+        )
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the means; NaN between columns of one group, which depend in an unknown way."""

@@ -32,10 +32,11 @@ class Together:
 def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: FloatArray) -> Together:
     """Return simultaneous half-lengths at level 1 - alpha and adjusted p-values of ``R theta``.
 
-    The error of function j is ``X_j + b_j``, where X has a known joint distribution and ``|b_j|`` is at most the bias
-    bound a_j. Let c be the 1 - alpha quantile of ``max_j |X_j| / s_j``. Then all ``|X_j + b_j| <= a_j + c s_j`` with
-    probability 1 - alpha, at any biases. The quantile c is an order statistic of draws, chosen so that few draws
-    lengthen the intervals but do not lower coverage. No half-length is below that for the function alone.
+    The error of function j is ``X_j + b_j``, where X has a known joint law and ``|b_j| <= a_j``, its bias bound. With c
+    the 1 - alpha quantile of ``max_j |X_j| / s_j`` all ``|X_j + b_j| <= a_j + c s_j`` with probability 1 - alpha,
+    whatever the b_j are. c is an order statistic of draws, chosen so that few draws lengthen the intervals but do not
+    lower coverage. Where alpha is too small for the draws, each function has the level alpha / q (Bonferroni), but no
+    half-length is shorter than at the largest draw, nor than that for the function alone.
 
     Parameters
     ----------
@@ -50,10 +51,12 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
     largest = np.sort((np.abs(estimate.joint_errors(R)) / law.sd).max(axis=1))
     draws = len(largest)
     place = int(np.ceil((1 - alpha) * (draws + 1)))
-    c = largest[place - 1] if place <= draws else np.inf
+    c = largest[min(place, draws) - 1]
     exceed = draws - np.searchsorted(largest, np.maximum(np.abs(distance) - law.allowance, 0.0) / law.sd)
+    single, q = law.pvalues(distance), len(R)
+    beyond = np.minimum(q * single, 1 / (1 + draws))
     return Together(
-        np.maximum(law.allowance + c * law.sd, law.lengths(alpha)),
-        np.maximum((1 + exceed) / (1 + draws), law.pvalues(distance)),
+        np.maximum(law.allowance + c * law.sd, law.lengths(alpha if place <= draws else alpha / q)),
+        np.maximum(np.where(exceed > 0, (1 + exceed) / (1 + draws), beyond), single),
         draws,
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import norm, studentized_range
+from scipy.stats import t as student
 
 from privstats.inference.estimate import Allowance, NormalEstimate
 from privstats.inference.noise import Loading
@@ -45,7 +46,45 @@ def test_nothing_is_shorter_than_for_a_single_function():
         far = single.lengths(alpha)
         alone = max_t(estimate, one, alpha, far)
         assert alone.half >= far and alone.pvalues >= single.pvalues(far)
-    assert np.isinf(max_t(estimate, np.eye(4), 1e-5, np.zeros(4)).half).all()
+
+
+FAR = (1.5e-4, 9.9e-5, 1e-5, 1e-7, 1e-10)  # of 9,999 draws, the first is the last that they reach
+
+
+@pytest.mark.parametrize("freedom", [np.inf, 30.0])
+def test_levels_beyond_the_draws_have_the_exact_lengths_of_independent_means(freedom):
+    law = norm if np.isinf(freedom) else student(freedom)
+    before = 0.0
+    for alpha in FAR:
+        half = max_t(normal(freedom=freedom), np.eye(4), alpha, np.zeros(4)).half
+        assert (half >= before).all()
+        before = half
+        if alpha < 1e-4:
+            together = max_t(normal(freedom=freedom), np.eye(4), alpha, half * [0.999, 1.001, 0.999, 1.001])
+            np.testing.assert_array_equal(together.pvalues < alpha, [False, True, False, True])
+        if alpha < 1e-5:
+            np.testing.assert_allclose(half, law.isf(alpha / 8), rtol=1e-6)  # 2 tails, 4 means
+
+
+@pytest.mark.parametrize("sampling", [1e-9, 1.0, 200.0])  # noise is all of the variance, two thirds, and one percent
+def test_levels_beyond_the_draws_are_not_too_short_under_heavy_noise(sampling):
+    noise = Loading(np.eye(4), LaplaceLaw(np.ones(4)))
+    before = 0.0
+    for alpha in FAR[1:]:
+        half = max_t(normal((noise,), sampling), np.eye(4), alpha, np.zeros(4)).half
+        assert (half >= before).all()
+        assert np.isfinite(half).all()
+        tail = normal_plus_laplace(half, np.sqrt(sampling))
+        assert (1 - (1 - tail) ** 4 <= alpha)[0], (alpha, tail)
+        before = half
+    assert half[0] < 2 * max(np.sqrt(sampling) * norm.isf(alpha / 8), -np.log(alpha / 4))
+
+
+def normal_plus_laplace(c, sd):
+    """P(|sd Z + L| > c) for a normal Z and a Laplace L of scale 1, exactly."""
+    up = np.exp(sd**2 / 2 - c + norm.logcdf(c / sd - sd)) if sd else np.exp(-c)
+    down = np.exp(sd**2 / 2 + c + norm.logcdf(-c / sd - sd))
+    return 2 * norm.sf(c / sd) + up - down
 
 
 @pytest.mark.parametrize(("sampling", "spread"), [(0.01, 1.0), (1.0, 0.7), (1.0, 0.05)])

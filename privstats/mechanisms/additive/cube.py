@@ -13,10 +13,11 @@ class CubeLaw(ScaledLaw):
     Var = E radius^2 / 3 = (dim + 1)(dim + 2) / 3 (Awan and Slavkovic 2021, Proposition 4.13).
     """
 
+    log_concave = True
+
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         size, dim = shape
-        radius = rng.standard_gamma(dim + 1, (size, 1))
-        draws: FloatArray = radius * rng.uniform(-1.0, 1.0, shape)
+        draws: FloatArray = rng.standard_gamma(dim + 1, (size, 1)) * rng.uniform(-1.0, 1.0, shape)
         return draws
 
     def standard_variance(self, dim: int) -> float:

@@ -34,6 +34,7 @@ class HullLaw(ScaledLaw):
     """
 
     pairs: Pairs
+    log_concave = True
 
     @property
     def _entries(self) -> int:
@@ -53,8 +54,7 @@ class HullLaw(ScaledLaw):
             drawn = sample_hull(rng, size, q) if q <= LARGEST_HULL else sample_body(rng, size, q)
             for kind, part in enumerate(drawn):
                 point[:, kinds == kind] = part
-        radius = rng.standard_gamma(dim + 1, (size, 1))
-        draws: FloatArray = radius * point
+        draws: FloatArray = rng.standard_gamma(dim + 1, (size, 1)) * point
         return draws
 
     def standard_variance(self, dim: int) -> FloatArray:

@@ -11,9 +11,10 @@ from privstats.numerics.law import FloatArray, Rng
 class LaplaceLaw(ScaledLaw):
     """Noise with density proportional to ``exp(-|v|_1)``: independent Laplace coordinates of scale 1."""
 
+    log_concave = True
+
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
-        size = exponential(rng, shape)
-        draws: FloatArray = (2 * rng.integers(0, 2, shape) - 1) * size
+        draws: FloatArray = exponential(rng, shape) * (2 * rng.integers(0, 2, shape) - 1)
         return draws
 
     def standard_variance(self, dim: int) -> float:

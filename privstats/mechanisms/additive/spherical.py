@@ -15,6 +15,8 @@ class SphericalLaw(ScaledLaw):
     Var = E length^2 / dim = dim (dim + 1) / dim (Awan and Slavkovic 2021, Proposition 4.13).
     """
 
+    log_concave = True
+
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         size, dim = shape
         direction = rng.standard_normal(shape)

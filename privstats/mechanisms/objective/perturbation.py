@@ -38,6 +38,7 @@ class TiltLaw:
 
     noise: ScaledLaw
     ridge: float
+    log_concave = True
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws of b, shape (size, m)."""

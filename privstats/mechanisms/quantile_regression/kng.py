@@ -114,6 +114,7 @@ class TiltedLaw(ScaledLaw):
     """
 
     tilt: float = 0.0
+    log_concave = True
 
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         size, dim = shape

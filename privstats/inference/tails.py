@@ -1,0 +1,132 @@
+"""Bounds on quantiles of noise far in its tails, where draws of its law do not reach: never below the quantiles.
+
+For a symmetric log-concave density the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1 (Prekopa 1973), so
+``S(c) <= S(a)^(c / a)`` for c > a: beyond a quantile that draws do show, the tail is at most exponential. Linear
+functions and sums of such noises are log-concave, too.
+
+Matrix-t noise has polynomial tails. With W of density proportional to ``det(I + W^2)^-s`` and a symmetric C of
+eigenvalues l_i and eigenvectors u_i, ``<C, W> = sum_i l_i u_i'W u_i``. Each ``u_i'W u_i`` has density proportional to
+``(1 + t^2)^-s_1``, that of a single entry, so ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability 1 - alpha. If
+W_00 = 0 the first row is taken apart: a combination of its entries of norm 1 is an entry a, of density proportional to
+``(1 + a^2)^-(2 s_2 - 1)``, and ``u'W u`` is ``(1 + a^2) t`` with t of density proportional to ``(1 + t^2)^-s_2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, betaincinv, ndtri
+
+from privstats.inference.noise import Loading
+from privstats.inference.simulate import noise_draws
+from privstats.numerics.law import FloatArray
+
+SHOWN = 100  # number of draws that are expected beyond the quantile from which a log-concave tail is continued
+COUNTED = 60  # rank of the draw that is taken for this quantile: it is too small with a probability below 1e-5
+GAUSS = 2 / 3  # a symmetric unimodal law of variance 1 exceeds GAUSS / sqrt(alpha) with probability <= alpha (1823)
+
+Quantile = Callable[[FloatArray], FloatArray]
+
+
+def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
+    """Return t with ``P(|T| > t) = alpha`` for Student's law, or for the normal law if `freedom` is infinite."""
+    freedom, alpha = np.broadcast_arrays(np.asarray(freedom, dtype=float), np.asarray(alpha, dtype=float))
+    finite = np.isfinite(freedom)
+    nu = np.where(finite, freedom, 1.0)
+    x = betaincinv(nu / 2, 0.5, alpha)  # of nu / (nu + t^2)
+    with np.errstate(divide="ignore"):
+        return np.where(finite, np.sqrt(nu * (1 - x) / x), -ndtri(alpha / 2))
+
+
+def far_quantile(noises: Sequence[Loading]) -> Quantile:
+    """Return a function of alpha, shape (q,), that bounds the 1 - alpha quantiles of the sizes of a sum of noises.
+
+    The noises are independent and have q coordinates. Each kind of tail gets an equal share of alpha.
+    """
+    concave = tuple(one for one in noises if getattr(one.law, "log_concave", False))
+    matrices = [one for one in noises if hasattr(one.law, "beyond")]
+    others = [one for one in noises if one not in matrices and one not in concave]
+    found = [_log_concave(concave)] if concave else []
+    found += [part for one in matrices for part in _matrix_parts(one)]
+    if others:
+        sd = np.sqrt(np.sum([np.diag(one.covariance()) for one in others], axis=0))
+        found.append(lambda alpha: sd * GAUSS / np.sqrt(alpha))
+    return lambda alpha: sum((one(alpha / len(found)) for one in found), np.zeros_like(alpha))
+
+
+def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
+    sizes = np.abs(noise_draws(noises))
+    near = -np.partition(-sizes, COUNTED - 1, axis=0)[COUNTED - 1]
+    return lambda alpha: near * np.maximum(np.log(alpha) / np.log(SHOWN / len(sizes)), 1.0)
+
+
+def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
+    """Yield bounds for the independent parts of matrix-t noise; exponents follow from variances of the law."""
+    law: Any = noise.law
+    i, j = law.pairs
+    loads = noise.matrix if noise.sums is None else np.asarray(noise.matrix @ noise.sums.onto)
+    loads, variance = loads * law.scale, replace(law, scale=np.ones(len(law.scale))).variance()
+    count, first = (i == 0) & (j == 0), (i == 0) & (j > 0)
+    if count.any() and not first.any():
+        yield _single_entries(loads[:, count], float(variance[count][0]))
+        i, j, loads, variance = (x[..., ~count] for x in (i, j, loads, variance))
+        first = first[~count]
+    if not len(i):
+        return
+    C = np.zeros((len(loads), *(2 * [1 + int(j.max())])))
+    C[:, i, j] += loads / 2
+    C[:, j, i] += loads / 2
+    if first.any() and not count.any():
+        border = 2 * np.linalg.norm(C[:, 0], axis=1)
+        yield _hollow(border, _eigenvalues(C[:, 1:, 1:]), float(variance[first][0]))
+    else:
+        yield _single_entries(_eigenvalues(C), float(variance[i == j][0]))
+
+
+def _eigenvalues(C: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.eigvalsh(C), dtype=float)
+
+
+def _single_entries(values: FloatArray, variance: float) -> Quantile:
+    """Return the bound for ``sum_i values_i t_i`` with dependent t_i of density proportional to ``(1 + t^2)^-s``."""
+    size, many = _nuclear(values)
+    nu = 2 + 1 / variance  # E t^2 = 1 / (nu - 2)
+    return lambda alpha: size * student_quantile(nu, alpha / many) / np.sqrt(nu)
+
+
+def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
+    """Return the bound for ``border a + sum_i values_i (1 + a_i^2) t_i``; the terms may depend on each other."""
+    size, many = _nuclear(values)
+    nu = 2 + 1 / variance  # of a: 4 s_2 - 3
+
+    def quantile(alpha: FloatArray) -> FloatArray:
+        single = alpha / (many + 1)
+        return np.asarray(border * student_quantile(nu, single) / np.sqrt(nu) + size * _product_quantile(nu, single))
+
+    return quantile
+
+
+def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
+    """Return a bound on the 1 - alpha quantile of ``(1 + a^2) |t|``: the next of the knots at which its tail is known.
+
+    ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent, of Student's law with nu and (nu + 1) / 2 degrees of
+    freedom.
+    """
+    rest = (nu + 1) / 2
+    u, c = np.arange(-16.0, 32.0, 0.08), np.exp(np.arange(-3.0, 28.0, 0.05))
+    log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # of log |a|
+    weights = np.exp(log_density - log_density.max())
+    t = c[:, None] / (1 + np.exp(2 * u))
+    tail = betainc(rest / 2, 0.5, 1 / (1 + t**2)) @ (weights / weights.sum())
+    return np.append(c, np.inf)[np.searchsorted(-tail, -alpha)]
+
+
+def _nuclear(values: FloatArray) -> tuple[FloatArray, NDArray[np.int_]]:
+    """Return the sum of the sizes of each row, and the number of those that are not rounding errors; at least 1."""
+    sizes = np.abs(values)
+    many = (sizes > 1e-12 * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
+    return sizes.sum(axis=1), np.maximum(many, 1)
