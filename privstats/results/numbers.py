@@ -282,8 +282,15 @@ class FitNumbers:
 
     @property
     def rsquared_adj(self) -> float:
-        """`rsquared`, adjusted for the number of coefficients; NaN if the number of rows is private."""
-        return 1 - (1 - self.rsquared) * (self.nobs - self.k_constant) / self.df_resid
+        """`rsquared`, adjusted for the number of coefficients; NaN if the number of rows is private.
+
+        With ``subset=`` the number is `nobs_used`, the released number of rows in the subset. The value is NaN if that
+        number was not released, as with ``weights=``, or does not exceed the number of coefficients.
+        """
+        unexplained = 1 - self.rsquared
+        rows = self.nobs if self.facts.subset is None else self.nobs_used
+        free = rows - self.df_model - self.k_constant
+        return 1 - unexplained * (rows - self.k_constant) / free if free > 0 else math.nan
 
     @property
     def normalized_cov_params(self) -> pd.DataFrame:

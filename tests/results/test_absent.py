@@ -180,6 +180,27 @@ def test_adjusted_r_squared_needs_the_number_of_rows():
     assert np.isnan(fit.rsquared_adj)
 
 
+@pytest.mark.parametrize("options", [{}, {"neighbors": "add_remove"}], ids=str)
+def test_adjusted_r_squared_of_a_subset_counts_its_released_rows(options):
+    """With the 30 rows of this subset replaced by all rows, it was R squared."""
+    subset = "x1 > 0.98"
+    theirs = smf.ols("y ~ x2", DATA.query(subset)).fit()
+    assert theirs.nobs < 40
+    fit = ps.dp_lm("y ~ x2", DATA, eps=2000, domain=DOMAIN, subset=subset, mech="suffstats", rng=1, **options)
+    assert fit.rsquared_adj == pytest.approx(theirs.rsquared_adj, abs=0.01)
+    assert fit.rsquared_adj == pytest.approx(1 - (1 - fit.rsquared) * (fit.nobs_used - 1) / (fit.nobs_used - 2))
+
+
+def test_adjusted_r_squared_of_a_subset_is_not_given_where_its_rows_were_not_released():
+    weighted = DATA.assign(w=1.0)
+    domain = {**DOMAIN, "w": (0, 2)}
+    options = {"domain": domain, "subset": "x1 > 0", "mech": "suffstats", "rng": 1}
+    fit = ps.dp_lm("y ~ x2", weighted, eps=20, weights="w", **options)
+    assert np.isnan(fit.nobs_used) and np.isnan(fit.rsquared_adj) and not np.isnan(fit.rsquared)
+    few = ps.dp_lm("y ~ x2", weighted[:40], eps=200, **{**options, "subset": "x1 > 0.99"})
+    assert few.nobs_used < 2 and np.isnan(few.rsquared_adj)
+
+
 @pytest.mark.parametrize(
     "options", [{"mech": "kng"}, {"loss": "huber"}, {"mech": "suffstats", "inference": "none"}], ids=str
 )
