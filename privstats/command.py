@@ -257,7 +257,7 @@ def _declared(path: str) -> Domain:
         read, line = None, error.lineno
     if line:
         raise DomainError(
-            f'{name} is no JSON from line {line} on; write {{"columns": {{"age": {{"bounds": [0, 100]}}}}}}'
+            f'{name} is not valid JSON from line {line} on; write {{"columns": {{"age": {{"bounds": [0, 100]}}}}}}'
         )
     if isinstance(read, Mapping) and "fields" in read:
         return Domain.from_schema(read)
@@ -301,7 +301,7 @@ def _plan(chosen: argparse.Namespace) -> None:
 
 def _report(chosen: argparse.Namespace) -> None:
     if not Path(chosen.file).exists():
-        raise OptionError(f"there is no ledger {quote(Path(chosen.file).name)}; give the file of one")
+        raise OptionError(f"there is no ledger {quote(Path(chosen.file).name)}; give the file of a ledger")
     _say(str(Ledger(path=chosen.file).report()))
 
 
@@ -335,7 +335,7 @@ def _run(chosen: argparse.Namespace) -> None:
 def _ledger(chosen: argparse.Namespace) -> Ledger:
     """Return the ledger that the command names; a ledger that does not exist yet needs a budget."""
     if chosen.budget is None and not Path(chosen.ledger).exists():
-        raise BudgetError(f"there is no ledger {quote(Path(chosen.ledger).name)}; begin it, with --budget mu=1")
+        raise BudgetError(f"there is no ledger {quote(Path(chosen.ledger).name)}; create it with --budget mu=1")
     budget = None if chosen.budget is None else budget_of(chosen.budget)
     return Ledger(budget, chosen.ledger, analyst=chosen.analyst)
 

@@ -59,8 +59,8 @@ def load(path: str | PathLike[str]) -> Any:
     kind = kinds.get(wanted.partition(",")[0]) if isinstance(wanted, str) else None
     if kind is None:
         raise OptionError(
-            f"{quote(name)} is no plan, study or fit of privstats; give a file that plan.save or fit.save wrote"
+            f"{quote(name)} is not a plan, study or fit of privstats; give a file that plan.save or fit.save wrote"
         )
     if kind != wanted:
-        raise OptionError(f"{quote(name)} has {quote(wanted)}, and this version reads {quote(kind)}; save it anew")
+        raise OptionError(f"{quote(name)} has {quote(wanted)}, and this version reads {quote(kind)}; save it again")
     return READERS[kind](content, name)

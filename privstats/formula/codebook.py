@@ -34,7 +34,7 @@ def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
         constraints = field.get("constraints", {})
         where = f"field '{name}' of the schema"
         if name in columns:
-            raise DomainError(f"{where} stands twice; give each field a name of its own")
+            raise DomainError(f"{where} appears twice; give each field its own name")
         low, high = (constraints.get(end) for end in ("minimum", "maximum"))
         ordered = bool(field.get("categoriesOrdered", False))
         known = located(where, declaration, field.get("type", "string"), low, high, _levels(field), ordered)
@@ -94,7 +94,7 @@ def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
     lines = csv.DictReader(io.StringIO(text))
     headings = {HEADINGS.get(heading, heading) for heading in map(_heading, lines.fieldnames or ())}
     if "name" not in headings or not headings & {"low", "high", "levels", "kind"}:
-        raise DomainError(f"{called} has no heading of a codebook; write column,type,min,max,levels in its first line")
+        raise DomainError(f"{called} has no codebook heading; write column,type,min,max,levels in its first line")
     columns: dict[str, Known] = {}
     complete = []
     for line in lines:

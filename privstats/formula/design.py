@@ -443,7 +443,9 @@ def _bound_to(
 ) -> Design:
     parsed = parse_formula(formula, EXAMPLE)
     if len(parsed.left) != 1 or len(parsed.left[0]) != 1:
-        raise FormulaError(f"the formula {formula!r} has not one response; write it like '{EXAMPLE}'")
+        raise FormulaError(
+            f"the formula {formula!r} needs exactly one response, on the left of ~; write it like '{EXAMPLE}'"
+        )
     missing = lacking(parsed.written, declared)
     known = {code: _known(code, declared, family if code == parsed.left[0][0] else None) for code in missing}
     missing = tuple(code for code in missing if not known[code].is_finite)

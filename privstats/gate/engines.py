@@ -86,7 +86,7 @@ def _path(data: str | os.PathLike[str]) -> ParquetFiles:
         found = False
     if not found:
         raise OptionError(
-            "data is a path where no Parquet file, nor a folder of them, is; give another, or a DataFrame"
+            "data is not the path of a Parquet file or of a folder of Parquet files; give another path, or a DataFrame"
         )
     return ParquetFiles(lambda: parquet_files(path))
 

@@ -95,5 +95,5 @@ def _whole(step: Callable[[memoryview], int], flat: NDArray[Any]) -> None:
     while left:
         done = step(left)
         if not done:
-            raise OSError("a file that is open has ended early")
+            raise OSError("an open file has ended early")
         left = left[done:]

@@ -112,8 +112,8 @@ def text_lines(path: str) -> TextLines | None:
         names = None
     if names is None:
         raise OptionError(
-            "data is a path where no file is whose first line names its columns, in UTF-8, with commas between them "
-            "(in .tsv tabs); give another, or write such a line above the rows"
+            "data is not the path of a file with column names in its first line (in UTF-8, separated by commas, or by "
+            "tabs in .tsv); give another path, or write the names above the rows"
         )
     return TextLines(path, separator, names, pin)
 

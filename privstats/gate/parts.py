@@ -52,7 +52,7 @@ class RowPart:
 
     @property
     def n(self) -> int:
-        raise PrivacyError("how many rows a part has is not public")
+        raise PrivacyError("the number of rows of a part is not public")
 
     @property
     def size(self) -> int:

@@ -109,7 +109,7 @@ class Batches:
         try:
             while (frame := asked(lambda: next(frames, end))) is not end:
                 if not isinstance(frame, pd.DataFrame):
-                    raise OptionError("data() returns an iterable of something else than DataFrames")
+                    raise OptionError("data() returns an iterable whose items are not DataFrames")
                 yield frame
         finally:
             for opened in (frames, made):

@@ -127,7 +127,7 @@ class Rehearsal(Conversation):
             raise PrivacyError(f"an estimator may choose once, but '{name}' is another choice")
         self.branches = tuple(lengths)
         if self._forced is not None and self._forced not in lengths:
-            raise PrivacyError(f"which branches '{name}' has depends on what was released")
+            raise PrivacyError(f"the branches of '{name}' depend on releases")
         self._branch = self.branches[0] if self._forced is None else self._forced
         return self._branch
 

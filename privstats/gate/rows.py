@@ -347,6 +347,6 @@ def changed() -> PrivacyError:
     """Return the error for a source whose rows are not the same in each pass."""
     return PrivacyError(
         "the data did not give the same rows, or units, in each pass; leave files as they are during a call, and let "
-        "data() start anew at each call and give the same frames in the same order. Nothing is released, and the "
+        "data() begin again at each call and give the same frames in the same order. Nothing is released, and the "
         "budget of this call is spent"
     )

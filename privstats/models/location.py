@@ -57,7 +57,7 @@ class Location(Model):
         codes = [code for side in (parsed.left, parsed.right) for term in side for code in term]
         twice = next((code for code in codes if codes.count(code) > 1), None)
         if twice is not None:
-            raise FormulaError(f"'{twice}' stands twice in the formula; ask about a column once, and not by itself")
+            raise FormulaError(f"'{twice}' appears twice in the formula; ask about a column once, and not by itself")
 
     def bind(self, rows: int | None) -> Columns:
         design = self.columns()

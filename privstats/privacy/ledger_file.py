@@ -56,8 +56,8 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
     """
     try:
         file = LedgerFile(os.fspath(Path(path).resolve()))
-    except (OSError, RuntimeError, TypeError, ValueError):  # not a path, a text with a NUL character, or circular links
-        raise BudgetError(f"path is {quote(path)}, no path of a file; write path='study.sqlite'") from None
+    except (OSError, RuntimeError, TypeError, ValueError):  # not a text, a text with a NUL, or circular links
+        raise BudgetError(f"path is {quote(path)}, not the path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):
         raise BudgetError(
             f"there is no ledger {quote(file.name)}; give a budget, such as ps.GaussianDP(1), to create it"
@@ -204,7 +204,7 @@ class LedgerFile:
                 raise BudgetError(f"the ledger {quote(self.name)} was changed from outside; restore it")
             entries.append(entry_of_text(text))
         if self.budget not in (None, budget):
-            raise BudgetError(f"the ledger {quote(self.name)} was begun anew with another budget; open it again")
+            raise BudgetError(f"the ledger {quote(self.name)} was replaced by one with another budget; open it again")
         return tuple(entries), head
 
 

@@ -65,7 +65,7 @@ def _check_plans(fits: Sequence[Results]) -> None:
     bounds = [name for fit in fits for name, _, _ in fit.facts.estimated_bounds]
     if bounds:
         raise OptionError(
-            f"the bounds of '{bounds[0]}' were estimated, in each fit for itself, so that the fits are of different "
+            f"the bounds of '{bounds[0]}' were estimated separately in each fit, so that the fits have different "
             f"columns; write domain={{'{bounds[0]}': (low, high)}} in each"
         )
     if any(fit.domain != first.domain for fit in fits):

@@ -99,7 +99,7 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise OptionError(f"the file {quote(file.name)} is not whole, or no JSON; save it again, as plan.save does")
+        raise OptionError(f"the file {quote(file.name)} is incomplete, or not JSON; save it again, as plan.save does")
     return content
 
 

@@ -86,7 +86,7 @@ def table_of_fits(
     if fmt not in FORMATS:
         raise OptionError(f"fmt is {quote(fmt)}; write fmt={' or '.join(map(repr, FORMATS))}")
     if not isinstance(rename, Mapping | None):
-        raise OptionError("rename is no dict; write rename={'x': 'a name to print'}")
+        raise OptionError("rename is not a dict; write rename={'x': 'a name to print'}")
     if not isinstance(digits, int) or digits < 1:
         raise OptionError(f"digits is {quote(digits)}; give a whole number, such as 3")
     keys = tuple(dict.fromkeys(key for fit in fits for key in fit.facts.keys[1:]))
@@ -213,7 +213,7 @@ def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
         raise OptionError("results are not a list of fits; write ps.summary_table([fit1, fit2])")
     texts = isinstance(names, list | tuple) and len(names) == len(fits) and all(isinstance(n, str) for n in names)
     if names is not None and not texts:
-        raise OptionError(f"names are not one text for each of the {len(fits)} fits; leave them out, or give a list")
+        raise OptionError(f"names needs one text for each of the {len(fits)} fits; leave them out, or give a list")
     return tuple(fits)
 
 

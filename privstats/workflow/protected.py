@@ -82,5 +82,5 @@ def unprotected(call: Mapping[str, Any]) -> dict[str, Any]:
         return dict(call)
     given = [name for name in BRINGS if call[name] is not None]
     if given:
-        raise OptionError(f"protected data bring their own {given[0]}; leave {given[0]}= out")
+        raise OptionError(f"protected data have their own {given[0]}; leave {given[0]}= out")
     return {**call, "data": data._data, "domain": data.domain, "ledger": data.ledger}

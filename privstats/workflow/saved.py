@@ -91,9 +91,11 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
         If the content is not a plan, or the plan has another digest than the file states.
     """
     if content.get("format") != PLAN_FORMAT:
-        raise OptionError(f"{quote(name)} has a plan of another format than {quote(PLAN_FORMAT)}; save it anew")
+        raise OptionError(f"{quote(name)} has a plan in another format than {quote(PLAN_FORMAT)}; save it again")
     if odd := sorted(set(content) ^ set(KEYS)):
-        raise OptionError(f"{quote(name)} {'has also' if odd[0] in content else 'lacks'} {quote(odd[0])}; save it anew")
+        raise OptionError(
+            f"{quote(name)} {'also has' if odd[0] in content else 'lacks'} {quote(odd[0])}; save it again"
+        )
     plan = _attempt(content)
     if isinstance(plan, str):
         raise OptionError(f"the plan in {quote(name)} cannot be made: {plan}")
@@ -101,14 +103,14 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     if plan.digest == content["digest"]:
         for key, value in (("guarantee", str(plan.guarantee)), ("n_is", _meaning_of_n(plan))):
             if content[key] != value:
-                raise OptionError(f"{quote(name)} states another {key} than its call has, {value}; save the plan anew")
+                raise OptionError(f"{quote(name)} states another {key} than its call has, {value}; save the plan again")
         return plan
     if version != VERSION:
         raise OptionError(
             f"the plan in {quote(name)} has another digest here: it was saved by privstats {version}, and this is "
-            f"{VERSION}; save it anew with this version, or run it with that one"
+            f"{VERSION}; save it again with this version, or run it with that one"
         )
-    raise OptionError(f"{quote(name)} was changed since it was saved: its digest is another; save the plan anew")
+    raise OptionError(f"{quote(name)} was changed since it was saved: its digest differs; save the plan again")
 
 
 def in_full(plan: Any) -> str:
@@ -156,7 +158,7 @@ def planned_on(plan: Any, data: Any) -> Any:
         raise OptionError(
             f"the data have {there.rows:,} {units} and the plan is for {plan.rows:,}; save a plan with n={there.rows}"
         )
-    raise OptionError("the data bring another domain than that of the plan; save a plan with their domain")
+    raise OptionError("the data have another domain than the plan; save a plan with the domain of the data")
 
 
 def call_on(plan: Any, data: Any, **more: Any) -> Any:
@@ -180,8 +182,8 @@ def _attempt(content: Mapping[str, Any]) -> Any:
         return plan.accept(content["accepted"]) if content["accepted"] else plan
     except PrivstatsError as error:
         return str(error)
-    except Exception:  # a changed file may have wrong types or huge numbers, which raise any error
-        return "an entry has a wrong type or size; save it anew"
+    except Exception:  # a changed file may have wrong types or huge numbers, which fail in any way
+        return "an entry has a wrong type or size; save it again"
 
 
 def _planned(content: Mapping[str, Any]) -> Any:
@@ -189,7 +191,7 @@ def _planned(content: Mapping[str, Any]) -> Any:
     function, options = content["function"], content["options"]
     verb = BY_NAME.get(function.removeprefix("dp_")) if isinstance(function, str) else None
     if verb is None:
-        raise OptionError(f"there is no function {quote(function)}; save the plan anew")
+        raise OptionError(f"there is no function {quote(function)}; save the plan again")
     unknown = [name for name in options if name not in verb.defaults or name in (*APART, *WRITTEN_APART)]
     if unknown:
         raise OptionError(f"a plan of {function} has no option {quote(unknown[0])}; leave it out")

@@ -162,7 +162,7 @@ class Study:
 def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResults:
     account: Account | None = data.ledger if isinstance(data, Protected) else ledger
     if isinstance(data, Protected) and ledger is not None:
-        raise OptionError("protected data bring their own ledger; leave ledger= out")
+        raise OptionError("protected data have their own ledger; leave ledger= out")
     if account is not None and not isinstance(account, Account):
         raise BudgetError(f"ledger is {quote(account)}; write ledger=ps.Ledger(ps.PureDP(1))")
     if account is not None:
@@ -207,8 +207,8 @@ def study_of(content: Mapping[str, Any], name: str) -> Study:
     """
     plans = content.get("plans")
     if not isinstance(plans, list) or not plans or not all(isinstance(plan, dict) for plan in plans):
-        raise OptionError(f"{quote(name)} has no plans; save the study anew")
+        raise OptionError(f"{quote(name)} has no plans; save the study again")
     study = Study([plan_of(plan, name) for plan in plans])
     if study.digest != content.get("digest"):
-        raise OptionError(f"{quote(name)} was changed since it was saved: its digest is another; save the study anew")
+        raise OptionError(f"{quote(name)} was changed since it was saved: its digest differs; save the study again")
     return study

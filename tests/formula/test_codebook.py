@@ -76,7 +76,7 @@ def test_a_field_that_cannot_be_read_is_named(bad):
 
 
 def test_a_field_that_stands_twice_is_refused():
-    with pytest.raises(DomainError, match="'wage' of the schema stands twice"):
+    with pytest.raises(DomainError, match="'wage' of the schema appears twice"):
         Domain.from_schema({"fields": [field("wage", "number", minimum=0, maximum=9)] * 2})
 
 

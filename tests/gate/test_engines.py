@@ -94,9 +94,9 @@ def test_a_filtered_dataset_and_one_whose_types_are_guessed_are_refused(tmp_path
         (data.filter(ds.field("x") > 3), "does more than choose"),
         (ds.dataset([data, data]), "write it to Parquet"),
         (ds.dataset(tmp_path / "a.csv", format="csv"), "write it to Parquet"),
-        (tmp_path / "a.txt", "no Parquet file"),
-        (str(tmp_path / "nothing.parquet"), "no Parquet file"),
-        (str(tmp_path / "empty"), "no Parquet file"),
+        (tmp_path / "a.txt", "not the path of a Parquet file"),
+        (str(tmp_path / "nothing.parquet"), "not the path of a Parquet file"),
+        (str(tmp_path / "empty"), "not the path of a Parquet file"),
         (pa.chunked_array([[1.0]]), "neither a DataFrame"),
         (pl.Series([1.0]), "neither a DataFrame"),
     ):

@@ -54,7 +54,7 @@ def test_a_branch_can_be_forced_and_an_estimator_chooses_once():
     assert talk.choose("estimator", {"l": 3.0, "r": np.inf}) == "r"
     with pytest.raises(PrivacyError, match="once"):
         talk.choose("another", {"a": 1.0})
-    with pytest.raises(PrivacyError, match="depends on what was released"):
+    with pytest.raises(PrivacyError, match="the branches of 'estimator' depend on releases"):
         rehearse(branch="r").choose("estimator", {"l": 3.0})
 
 

@@ -102,13 +102,15 @@ def test_the_budget_is_the_one_of_the_file(path):
 
 
 @pytest.mark.parametrize("anew", [PureDP(1.0), PureDP(10.0, "add_remove")], ids=str)
-def test_a_ledger_that_was_begun_anew_is_not_charged_under_the_budget_of_the_old_one(path, anew):
+def test_a_ledger_that_was_replaced_is_not_charged_under_the_budget_of_the_old_one(path, anew):
     old = Ledger(PureDP(10.0), path)
     copy = pickle.dumps(old)
     path.unlink()
     new = Ledger(anew, path)
     for ledger in (old, pickle.loads(copy)):
-        with pytest.raises(BudgetError, match=r"'study\.sqlite' was begun anew with another budget; open it again"):
+        with pytest.raises(
+            BudgetError, match=r"'study\.sqlite' was replaced by one with another budget; open it again"
+        ):
             ledger.charge([("a part", PureDP(5.0))])
     assert not new.book.entries
 
@@ -335,7 +337,7 @@ def test_a_copy_beside_the_original_is_refused_until_it_is_said_to_be_the_only_o
     assert Ledger(path=copy, moved=True).spent() == PureDP(0.25)
     assert Ledger(path=copy).spent() == PureDP(0.25)
     with pytest.raises(BudgetError, match=r"cannot be opened; give a path where it is"):
-        mean(ledger)  # a file that is gone is not begun anew
+        mean(ledger)  # a file that is gone is not replaced by a new one
 
 
 def altered(path, *statements):
@@ -468,4 +470,4 @@ def test_what_is_no_path_is_refused(tmp_path):
     (tmp_path / "one").symlink_to(tmp_path / "other")
     (tmp_path / "other").symlink_to(tmp_path / "one")
     for path in (tmp_path / "one", f"{tmp_path}/a\0b", b"study.sqlite", 3):
-        assert "no path of a file" in refused(path, budget=PureDP(1.0))
+        assert "not the path of a file" in refused(path, budget=PureDP(1.0))

@@ -44,7 +44,7 @@ def test_they_stand_for_data_domain_and_ledger_in_each_function(name):
     assert data.ledger.spent() == PureDP(0.5)
     for option in ({"domain": DOMAIN}, {"ledger": ps.Ledger(PureDP(1.0))}):
         (own,) = option
-        with pytest.raises(OptionError, match=f"bring their own {own}; leave {own}= out"):
+        with pytest.raises(OptionError, match=f"have their own {own}; leave {own}= out"):
             verb(formula, data, eps=0.5, **option, **more)
 
 

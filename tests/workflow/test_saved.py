@@ -126,22 +126,22 @@ def test_an_object_as_an_option_is_not_saved():
 
 GOOD = json.loads(mean().to_json())
 CHANGED = [
-    ("digest is another", {**GOOD, "formula": "np.log1p(y)"}),
-    ("digest is another", {**GOOD, "options": {"eps": 5}}),
-    ("digest is another", {**GOOD, "options": {**GOOD["options"], "mech": "knorm"}}),
-    ("digest is another", {**GOOD, "n": 499}),
-    ("digest is another", {**GOOD, "accepted": {"y": 1.0}}),
-    ("digest is another", {**GOOD, "digest": "0" * 64}),
-    ("digest is another", {**GOOD, "digest": None}),
-    ("digest is another", {**GOOD, "domain": {"columns": {"y": {"bounds": [0, 11]}}, "complete": []}}),
+    ("digest differs", {**GOOD, "formula": "np.log1p(y)"}),
+    ("digest differs", {**GOOD, "options": {"eps": 5}}),
+    ("digest differs", {**GOOD, "options": {**GOOD["options"], "mech": "knorm"}}),
+    ("digest differs", {**GOOD, "n": 499}),
+    ("digest differs", {**GOOD, "accepted": {"y": 1.0}}),
+    ("digest differs", {**GOOD, "digest": "0" * 64}),
+    ("digest differs", {**GOOD, "digest": None}),
+    ("digest differs", {**GOOD, "domain": {"columns": {"y": {"bounds": [0, 11]}}, "complete": []}}),
     ("digest here: it was saved by privstats 0.0.1", {**GOOD, "privstats": "0.0.1", "options": {"eps": 5}}),
     ("states another guarantee", {**GOOD, "guarantee": "eps = 0.001 for any one row (neighbours: replace one row)"}),
     ("states another n_is", {**GOOD, "n_is": "assumed number of rows"}),
     ("this version reads", {**GOOD, "format": "privstats plan, version 2"}),
-    ("is no plan, study or fit", {**GOOD, "format": "another"}),
-    ("is no plan, study or fit", {**GOOD, "format": 3}),
-    ("is no plan, study or fit", {}),
-    ("has also 'note'", {**GOOD, "note": "hello"}),
+    ("is not a plan, study or fit", {**GOOD, "format": "another"}),
+    ("is not a plan, study or fit", {**GOOD, "format": 3}),
+    ("is not a plan, study or fit", {}),
+    ("also has 'note'", {**GOOD, "note": "hello"}),
     ("lacks 'options'", {name: value for name, value in GOOD.items() if name != "options"}),
     ("there is no function", {**GOOD, "function": "os.system"}),
     ("there is no function", {**GOOD, "function": ["dp_lm"]}),
@@ -179,7 +179,7 @@ def test_a_file_that_was_changed_is_refused(words, content):
 
 @looped([(text,) for text in TEXTS])
 def test_a_file_that_is_not_whole_is_refused(text):
-    with pytest.raises(OptionError, match="is not whole, or no JSON"):
+    with pytest.raises(OptionError, match="is incomplete, or not JSON"):
         saved_as(text)
 
 
@@ -254,7 +254,7 @@ def test_data_that_give_another_plan_are_refused_before_the_charge():
         plan.run(ROWS[1:], ledger=ledger)
     with pytest.raises(FormulaError, match="the data have no column 'y'"):
         plan.run(ROWS[["g"]], ledger=ledger)
-    with pytest.raises(OptionError, match="the data bring another domain than that of the plan"):
+    with pytest.raises(OptionError, match="the data have another domain than the plan"):
         plan.run(ps.protect(ROWS, domain={"y": (0, 11)}, budget=PureDP(1.0)))
     persons = ROWS.assign(id=np.arange(500) // 2)
     with pytest.raises(OptionError, match="the data have 250 ids and the plan is for 500; save a plan with n=250"):
@@ -281,7 +281,7 @@ def test_protected_data_bring_domain_and_ledger():
     data = ps.protect(ROWS, domain=MEAN["domain"], budget=PureDP(1.0))
     fit = mean().run(data)
     assert fit.digest == mean().digest and data.ledger.spent() == PureDP(0.5)
-    with pytest.raises(OptionError, match="protected data bring their own ledger"):
+    with pytest.raises(OptionError, match="protected data have their own ledger"):
         mean().run(data, ledger=ps.Ledger(PureDP(1.0)))
 
 
@@ -394,7 +394,7 @@ def test_other_contents_are_no_fit():
     for content in (3, [], {"a": 1}, {"float": 3}, {"array": ["<f8", [10**9], []]}, {"object": []}, empty):
         with pytest.raises(OptionError, match="not that of a result"):
             saved_as(json.dumps({**json.loads(text), "content": content}))
-    with pytest.raises(OptionError, match="is not whole"):
+    with pytest.raises(OptionError, match="is incomplete, or not JSON"):
         saved_as(text[:-9])
     with pytest.raises(OptionError, match="this version reads"):
         saved_as(text.replace("results, version 1", "results, version 7"))

@@ -52,9 +52,9 @@ def test_a_study_comes_back_as_it_was(tmp_path):
 @pytest.mark.parametrize(
     ("words", "change"),
     [
-        ("digest is another", lambda s: {**s, "plans": s["plans"][:2]}),
-        ("digest is another", lambda s: {**s, "plans": s["plans"][::-1]}),
-        ("digest is another", lambda s: {**s, "plans": [{**s["plans"][0], "n": 499}, *s["plans"][1:]]}),
+        ("digest differs", lambda s: {**s, "plans": s["plans"][:2]}),
+        ("digest differs", lambda s: {**s, "plans": s["plans"][::-1]}),
+        ("digest differs", lambda s: {**s, "plans": [{**s["plans"][0], "n": 499}, *s["plans"][1:]]}),
         ("another format than", lambda s: {**s, "plans": [{**s["plans"][0], "format": "study"}]}),
         ("has no plans", lambda s: {**s, "plans": []}),
         ("has no plans", lambda s: {**s, "plans": [3]}),
@@ -220,7 +220,7 @@ def test_protected_data_bring_the_ledger_that_is_charged_once():
     assert all(fit.ledger is part.ledger for fit in fits)
     with pytest.raises(BudgetError, match="the ledger has eps = 0 left"):
         STUDY.run(part)
-    with pytest.raises(OptionError, match="bring their own ledger"):
+    with pytest.raises(OptionError, match="have their own ledger"):
         STUDY.run(data, ledger=ps.Ledger(PureDP(1.0)))
 
 
