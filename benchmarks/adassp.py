@@ -1,4 +1,4 @@
-"""AdaSSP of Wang (2018), "Revisiting differentially private linear regression", Algorithm 2: a peer to compare with.
+"""AdaSSP of Wang (2018), "Revisiting differentially private linear regression", Algorithm 2: for comparison.
 
 Sufficient statistics with Gaussian noise and a ridge chosen from a private smallest eigenvalue; (eps, delta)-DP.
 It is float64 arithmetic with an ordinary generator: for benchmarks, not for private data.

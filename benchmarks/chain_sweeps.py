@@ -1,4 +1,4 @@
-"""How many sweeps the chain of quantile regressions needs on awkward rows: its law against exact draws, by sweeps.
+"""Sweeps that the chain of quantile regressions needs on difficult rows: its law against exact draws, by sweeps.
 
 Three coefficients, 60 rows, from the minimiser on, as `hit_and_run.sample_lines` does. Rows: "near"
 has two predictors with correlation .999, "same" has them equal, "ties" has few different rows, "one" a single row that
@@ -42,12 +42,12 @@ def rows(name: str, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
 
 
 def apart(one: FloatArray, other: FloatArray) -> float:
-    """Return the largest distance between the laws of two samples, in any of the ways."""
+    """Return the largest distance between the laws of two samples, over all functions."""
     return max(float(ks_2samp(a, b).statistic) for a, b in zip((one @ WAYS).T, (other @ WAYS).T, strict=True))
 
 
 def distances(target: Target, replicates: int, rng: np.random.Generator) -> list[float]:
-    """Return distances from the exact law after so many sweeps, and what chance alone would give."""
+    """Return distances from the exact law by number of sweeps, and the distance due to chance."""
     boxes, lines = CheckBoxes(target), CheckLines(target)
     exact = np.array([boxes.draw(rng) for _ in range(EXACT)])
     ends: dict[int, list[FloatArray]] = {mark: [] for mark in MARKS}

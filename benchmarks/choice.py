@@ -3,7 +3,7 @@
 X ~ U(-1, 1), coefficients (0; p slopes from -1 to 1), N(0, 1) errors, response clipped to public bounds of 6 (8 for p =
 12); n = 1e3, 1e4, 1e5, p = 1, 2, 5, 12, eps = .25, 1, 4. Errors are medians over replicates of the L2 distance of all
 coefficients to the truth, in original units; lengths are medians of the 95 % intervals of the slopes. A method without
-intervals in more than a tenth of a cell's fits ("-") is no choice there for who wants them. objpert is given a
+intervals in more than a tenth of a cell's fits ("-") does not count there. objpert is given a
 theta_bound of 1, which holds in every cell, and of 2; kng the default 2.
 
 auto chooses within a fit, after its first releases, and is fitted as others are. Targets: where intervals are wanted,
@@ -49,7 +49,7 @@ Key = tuple[int, int, float]
 
 
 class Runs(NamedTuple):
-    """What one method showed in one cell: a number a replicate, NaN where there is no interval."""
+    """Results of one method in one cell: a number for each replicate, NaN without an interval."""
 
     errors: np.ndarray
     lengths: np.ndarray
@@ -88,7 +88,7 @@ def cells(
 
 
 def model(p: int) -> tuple[str, dict[str, tuple[float, float]]]:
-    """Return the formula and what is public."""
+    """Return the formula and the public declarations."""
     names = [f"x{j + 1}" for j in range(p)]
     domain = {**dict.fromkeys(names, (-1.0, 1.0)), "y": (-RESPONSE[p], RESPONSE[p])}
     return "y ~ " + " + ".join(names), domain
@@ -127,7 +127,7 @@ def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
     ratios, fine = [], 0
     for cell in found.values():
         ours, theirs = cell["auto, alone"].errors, cell["matrixt"].errors
-        both = np.isfinite(theirs)  # what moments do not give is not better
+        both = np.isfinite(theirs)  # cells without intervals by moments do not count as better
         if both.sum() < 2:
             fine += 1
             continue

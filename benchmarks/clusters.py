@@ -1,10 +1,10 @@
-"""The same rows in a frame, on Dask's workers and on Spark: the same bits from each, and what it costs.
+"""The same rows in a frame, on Dask's workers and on Spark: equal bits, and processor times.
 
 A cluster of Dask with two processes, and Spark with two threads (`local[2]`, where a task that fails is not tried
 again), each where it is installed. Target: equal releases and estimates under one seed, for moments, steps, a binomial
 GLM by steps, three quantiles and means by group, with `subset=`, `weights=`, `unit=` and missing cells, in each of
-`--replicates` turns; with `--most`, that Dask takes no more processor time, over all processes, than so many times that
-of one process that reads the same Parquet files, from the second turn on.
+`--replicates` turns; with `--most`, processor time of Dask, over all processes, of at most that many times the time of
+one process that reads the same Parquet files, from the second turn on.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.clusters --seed 1 [--n 1000000] [--replicates 2]
 """
@@ -74,7 +74,7 @@ def places(path: str, opened: ExitStack) -> Iterator[tuple[str, Any]]:
 
 
 def processor_time() -> float:
-    """Return the seconds of processor time of this process and of all that it has started and that still run."""
+    """Return the seconds of processor time of this process and of its running children."""
     tick, above, spent = os.sysconf("SC_CLK_TCK"), {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -98,7 +98,7 @@ def timed(call: Callable[[Any], Any], rows: Any) -> tuple[Any, float]:
 
 
 def missed_by(n: int, seed: int, turns: int, most: float | None) -> list[str]:
-    """Print what each place costs, and return what was missed."""
+    """Print the processor time of each place, and return the missed targets."""
     missed, data = [], rows_of(n, seed)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         os.mkdir(f"{folder}/rows")

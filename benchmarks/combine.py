@@ -1,7 +1,7 @@
 """Coverage and length of 95 % intervals of combined fits: disjoint sites, and the same rows measured again.
 
-One population, of which each site is a sample: y = 1 + .8 x + .3 z + (1 + |x| / 2) e, e normal, x and z bounded, z
-skewed; b a logit in x; groups of .5, .3 and .2. Truths of medians and means by group are those of 4 million rows.
+Each site is a sample of one population: y = 1 + .8 x + .3 z + (1 + |x| / 2) e, e normal, x and z bounded, z
+skewed; b a logit in x; groups of .5, .3 and .2. True medians and means by group are computed from 4 million rows.
 
 Targets, for each number: where single fits cover .93 at least, combined ones do, but for Monte Carlo error; and their
 median length is at most `LONGEST` times that of the best single fit, of five equal sites at the larger budget `LENGTH`
@@ -135,7 +135,7 @@ class Cell:
 
 
 def cell(case: Case, wanted: np.ndarray, scene: str, size: float, replicates: int, rng: np.random.Generator) -> Cell:
-    """Return what replicates of one cell show."""
+    """Return the results of the replicates of one cell."""
     hits, single, ratios, differ = [], [], [], 0
     for _ in range(replicates):
         made, rows = fits(case, scene, size, rng)

@@ -1,4 +1,4 @@
-"""What the scripts that redraw the papers' figures share: arguments, noise laws of moments, plots, the verdict."""
+"""Shared parts of the scripts that redraw the papers' figures: arguments, noise laws of moments, plots, verdict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InMemory:
     rows: int = 1 << 15  # at a time
 
     def scan(self, take: Callable[[np.ndarray], Any] = np.asarray) -> Iterator[Any]:
-        """Return what is taken of them in parts, shape (m, 1)."""
+        """Return the values of the parts, shape (m, 1)."""
         return (take(self.values[start : start + self.rows, None]) for start in range(0, len(self.values), self.rows))
 
     def parts(self) -> list[np.ndarray]:
@@ -46,7 +46,7 @@ class InMemory:
         return self.values[:, None]
 
     def cell(self, k: int) -> InMemory:
-        """Return those of the only cell."""
+        """Return the values of the only cell."""
         return self
 
 
@@ -87,7 +87,7 @@ def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
 def by_normal_equations(moments: np.ndarray, ridge: float = 0.0) -> np.ndarray:
     """Return the paper's estimates (5), or with a ridge (6), of noisy moment matrices, shape (m, p + 2, p + 2).
 
-    Nothing is repaired: a pseudoinverse of whatever the noise has left of X'X.
+    Nothing is repaired: a pseudoinverse of the noisy X'X is used.
     """
     A, b = moments[:, :-1, :-1], moments[:, :-1, -1]
     return (np.linalg.pinv(A + ridge * np.eye(A.shape[1]), hermitian=True) @ b[:, :, None])[:, :, 0]

@@ -9,7 +9,7 @@ It simplifies a theorem *in full*, ``eps sqrt(2 K ln(1/delta')) + K eps (e^eps -
 3.20), for eps' < 1; without that condition it is wrong, for steps of eps = 1 from K = 176 on, of 2 from K = 97 on.
 *Limit*: G_{2 mu / s} of the central limit theorem, mu and s^2 the sums over steps of ``kappa_1 = - int log|f'|`` and
 ``kappa_2 = + int log^2 |f'|`` (Dong, Roth and Su 2022, section 3.2). With the minus sign that notes print before
-kappa_2, s^2 is negative. *Gaussian*: steps that are eps-GDP, of which sqrt(K) eps is exact. *Exact*: the package,
+kappa_2, s^2 is negative. *Gaussian*: eps-GDP steps, whose exact total is sqrt(K) eps. *Exact*: the package,
 checked against Neyman and Pearson's test of K answers of randomised response.
 
 *Error of the limit.* f composes K promises of eps = mu / sqrt(K), mu = 1. ``K sup|f - G_mu|`` lies between .116 (K = 3)
@@ -18,7 +18,7 @@ G_mu, so the limit promises too much there. The theorem,
 ``G(alpha + c/K) - c/K <= f(alpha) <= G(alpha - c/K) + c/K`` on [c/K, 1 - c/K], holds for c = .05 and all these K. With
 ``z_{1 - alpha - c/K}`` on both sides, as printed, its upper half fails at K = 100 for each c tried from .05 to 10.
 
-*Gaussian noise.* sigma = sqrt(2 ln(1.25/delta)) GS / eps, proved for eps < 1, beside the smallest sigma. At delta =
+*Gaussian noise.* sigma = sqrt(2 ln(1.25/delta)) GS / eps, proved for eps < 1, against the smallest sigma. At delta =
 1e-5 it is 1.58 times as large at eps = .1, and 1.01 times at eps = 8; beyond eps = 8.42 it is too small. At delta =
 .001 it is too small beyond eps = 7.46, and the realised delta at eps = 8 is 1.31 times the claim; at delta = .05 it is
 too small beyond eps = 6.11.
@@ -182,7 +182,7 @@ def first_wrong(eps: float, sizes: Iterable[int]) -> int | None:
 
 
 def eps_together(sizes: Sequence[int]) -> dict[str, list[float]]:
-    """Return the eps of so many steps at DELTA by each rule."""
+    """Return the eps of a number of steps at DELTA by each rule."""
     kappa = pure_kappas(STEP)
     return {
         "basic": [basic(STEP, k) for k in sizes],
@@ -220,7 +220,7 @@ def kappa_rows() -> list[tuple[str, float, float, float, float]]:
 
 
 def misses_of_kappas(rows: list[tuple[str, float, float, float, float]]) -> list[str]:
-    """Return those whose quadrature, with a plus before kappa_2, is not the closed form."""
+    """Return the names whose quadrature, with a plus before kappa_2, differs from the closed form."""
     return [f"{name}: kappas {found}" for name, *found in rows if max(abs(np.subtract(found[:2], found[2:]))) > SAME]
 
 

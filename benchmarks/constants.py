@@ -1,10 +1,10 @@
-"""What each constant of the engine does: coverage and length with the constant halved and doubled.
+"""The effect of each constant of the engine: coverage and length with the constant halved and doubled.
 
 Designs of least squares pull in different directions (uniform predictors, under mu and under eps; a concave mean of a
 skewed predictor; errors of three degrees of freedom; a predictor in two per cent of its bounds with its square; a level
 of 1 % of the rows), by Newton steps; the last two by objective perturbation under eps as well, and under eps uniform
-predictors where the choice is free. Beside them stand a logit of outcomes of which 8 % are 1, under mu and under eps, a
-Poisson regression under mu, and median regressions with errors that grow with a predictor, under mu and under eps. A
+predictors where the choice is free. Further designs are a logit with 8 % of ones, under mu and under eps, a Poisson
+regression under mu, and median regressions with errors that grow with a predictor, under mu and under eps. A
 line is printed for each constant: its meaning, the least coverage over designs and coefficients, the length over that
 of intervals without privacy (the mean over designs of medians), and the share not given, each as it is, halved and
 doubled. Nothing has to be reached by other values; with the constants as they are, the least coverage of a coefficient
@@ -39,7 +39,7 @@ from privstats.workflow import plan
 N = 4000
 WHOLE = 100_000
 HEAD = "| constant | value | halved | doubled | meaning |\n|---|---|---|---|---|\n"
-Design = tuple[Population, pd.DataFrame, dict[str, Any]]  # what is fitted, to which rows, and the budget
+Design = tuple[Population, pd.DataFrame, dict[str, Any]]  # formula, rows and budget of a fit
 
 
 def uniform(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -55,7 +55,7 @@ def narrow(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def rare(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of three levels, of which one has 1 % of the rows."""
+    """Return rows with three levels; one level has 1 % of the rows."""
     g = rng.choice(3, n, p=[0.6, 0.39, 0.01])
     x = rng.uniform(-1, 1, n)
     return pd.DataFrame({"g": np.array(list("abc"))[g], "x": x, "y": x + 0.3 * g + rng.normal(size=n)})
@@ -98,7 +98,7 @@ def designs() -> Iterator[Design]:
 
 
 def lm(formula: str, domain: dict[str, Any]) -> Population:
-    """Return what least squares fit."""
+    """Return the least-squares fit."""
     return Population("", "dp_lm", formula, domain)
 
 
@@ -135,7 +135,7 @@ def table() -> dict[str, str]:
 
 @contextmanager
 def replaced(others: Mapping[str, Any]) -> Iterator[None]:
-    """Give constants, of the table or of what is not given, other values wherever they were imported."""
+    """Replace constants, of the table or of rules for coefficients not given, in all modules that import them."""
     old = {name: getattr(constants if hasattr(constants, name) else estimate, name) for name in others}
     modules = [(m, name) for name in others for m in _users(name, old[name])]
     for module, name in modules:
@@ -177,7 +177,7 @@ def _has(module: ModuleType, name: str, value: Any) -> bool:
 
 
 def spelled(value: Any) -> str:
-    """Return a constant as the table has it: the values of a dict or a tuple beside each other."""
+    """Return a constant as text for the table: the values of a dict or a tuple in one line."""
     values = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
     return ", ".join(f"{one:g}" for one in values)
 

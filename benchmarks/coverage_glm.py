@@ -37,7 +37,7 @@ PUBLIC = 200_000  # rows by which a constant is found, and lengths without priva
 
 @dataclass(frozen=True)
 class Cell:
-    """What replicates of one design cell showed."""
+    """Results of the replicates of one design cell."""
 
     coverage: float  # of all coefficients, of fits with intervals
     error: float  # of the coverage, Monte Carlo
@@ -80,7 +80,7 @@ def textbook(p: int, theta: np.ndarray, n: int) -> float:
 
 
 def cell(outcome: str, p: int, n: int, promise: str, replicates: int, seed: int) -> Cell:
-    """See what the intervals of `replicates` data sets cover."""
+    """Return the coverage of intervals over `replicates` data sets."""
     rng = np.random.default_rng([seed, n, p, *outcome.encode(), *promise.encode()])
     name, value = promise.split("=")
     domain = ps.Domain({**dict.fromkeys(predictors(p), (-1, 1)), "y": (0, 1)}, complete=True)

@@ -37,7 +37,7 @@ def _column(*lengths: float) -> dict[tuple[int, float], float]:
     return dict(zip(CELLS, lengths, strict=True))
 
 
-# what is asked of dp_lm, and median lengths of a reference implementation by (n, eps): noisy moments and no meat
+# options of dp_lm, and median lengths of a reference implementation by (n, eps): noisy moments and no meat
 METHODS: dict[str, tuple[dict[str, Any], dict[tuple[int, float], float]]] = {
     "matrixt": (
         {"noise": "matrixt", "mech": "suffstats", "cov_type": "nonrobust"},
@@ -64,7 +64,7 @@ METHODS: dict[str, tuple[dict[str, Any], dict[tuple[int, float], float]]] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What replicates of one design cell showed."""
+    """Results of the replicates of one design cell."""
 
     coverage: np.ndarray  # by coefficient, of the intervals given; NaN a miss where kappa is at most .4
     length: float  # median over slopes and replicates
@@ -90,7 +90,7 @@ class Cell:
 
 
 def cell(n: int, eps: float, method: str, replicates: int, seed: int) -> Cell:
-    """Fit `replicates` data sets, with the operating system's noise, and see what the intervals cover."""
+    """Fit `replicates` data sets, with the operating system's noise, and return the coverage of the intervals."""
     rng = np.random.default_rng([seed, n, round(1000 * eps)])
     covered, lengths, kappas, given = [], [], [], []
     for _ in range(replicates):

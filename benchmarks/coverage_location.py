@@ -36,13 +36,13 @@ SIZES, BUDGETS = (200, 1000, 10_000), (0.2, 1.0)
 VERBS = ("q0.5", "q0.1", "q0.25", "q0.9", "mean")
 SETTINGS = {"public": ("replace", True), "missing": ("replace", False), "private": ("add_remove", False)}
 TOLERANCE = 3.0  # Monte Carlo standard errors
-MIDDLE = 0.37  # of symmetric laws: quantiles at zero, of which the mechanism knows, would be too easy
+MIDDLE = 0.37  # of symmetric laws: quantiles at zero, a special value of the mechanism, would be too easy
 NONE = 0.9  # share of fits without an interval, from which on there is none
 
 
 @dataclass(frozen=True)
 class Population:
-    """A law, the bounds a user would declare, and what is true of it."""
+    """A law, the bounds that a user would declare, and its true values."""
 
     draw: Callable[[np.random.Generator, int], FloatArray]
     cdf: Callable[[float], float]
@@ -103,15 +103,15 @@ LAWS = {
         step=1.0,
     ),
     "poisson": _counts(step=1.0),
-    "undeclared": _counts(step=None),  # the same, but nobody says that the values are whole
+    "undeclared": _counts(step=None),  # the same, but the values are not declared to be whole
     "bimodal": _two(1.0),
-    "two modes": _two(0.5),  # with next to nothing between them
+    "two modes": _two(0.5),  # with few values between them
 }
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What replicates of one design cell showed."""
+    """Results of the replicates of one design cell."""
 
     coverage: float  # of the fits with an interval
     length: float  # median
@@ -133,7 +133,7 @@ class Cell:
 
 
 def fitted(verb: str, x: FloatArray, eps: float, law: str, setting: str, rng: Any) -> Results:
-    """Return what the public verb returns."""
+    """Return the result of the public function."""
     neighbors, complete = SETTINGS[setting]
     domain = ps.Domain({"x": LAWS[law].domain}, complete=complete)
     call: Any = ps.dp_mean
@@ -159,7 +159,7 @@ def textbook(verb: str, x: FloatArray) -> float:
 
 
 def cell(law: str, n: int, eps: float, verb: str, setting: str, replicates: int, seed: int) -> Cell:
-    """See what the intervals of `replicates` data sets cover."""
+    """Return the coverage of intervals over `replicates` data sets."""
     rng = np.random.default_rng([seed, *LAWS[law].domain.__repr__().encode(), len(law), n, round(1000 * eps)])
     truth, intervals, plain = LAWS[law].truth(verb), [], []
     for _ in range(replicates):

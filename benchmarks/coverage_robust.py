@@ -49,7 +49,7 @@ HARD = ((2000, 1.0), (5000, 0.5), (20_000, 1.0))  # cells of the variants
 
 @dataclass(frozen=True)
 class Fit:
-    """What one replicate showed: coverage, lengths, noise over information in the weakest direction."""
+    """Results of one replicate: coverage, lengths, noise over information in the weakest direction."""
 
     covered: float
     given: float

@@ -86,7 +86,7 @@ LAWS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What replicates of one design cell showed."""
+    """Results of the replicates of one design cell."""
 
     coverage: float  # of all coefficients, of fits with intervals
     worst: float
@@ -115,7 +115,7 @@ def predictors(d: int) -> list[str]:
 def cell(
     law: str, n: int, promise: str, tau: float, d: int, setting: str, replicates: int, seed: int, mech: str = "auto"
 ) -> Cell:
-    """See what the intervals of `replicates` data sets cover."""
+    """Return the coverage of intervals over `replicates` data sets."""
     rng = np.random.default_rng([seed, n, round(1000 * tau), d, *law.encode(), *promise.encode(), *setting.encode()])
     name, value = promise.split("=")
     domain = ps.Domain({**dict.fromkeys(predictors(d), (-1, 1)), "g": ["a", "b"], "y": RESPONSE}, complete=True)

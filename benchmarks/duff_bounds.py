@@ -10,9 +10,9 @@ they are for teaching: no fit prints one. Exact tails are of the law itself, and
   ``beta = eps / (4 W)``, where ``lambda(H_t) >= C t``;
 * Proposition 7: ``gamma tan(pi (1 - eta) / 2)`` is that of Cauchy noise of scale gamma, exactly.
 
-*Read with care.* No C serves all t: below 1, H_t is the median alone, and it ends at [a, b]. The largest is taken that
-serves t from 1 to the distance of the farthest point, beyond which there is nothing to bound. For evenly spaced values
-the paper has C = 2 (b - a) / n, as if one row more bought a gap on both sides. It buys one gap: lambda(H_t) is near
+*Read with care.* No C holds for all t: below 1, H_t is the median alone, and it ends at [a, b]. C is the largest that
+holds for t from 1 to the distance of the farthest point; beyond, the bound is not needed. For evenly spaced values
+the paper has C = 2 (b - a) / n, as if one more row added a gap on both sides. It adds one gap: lambda(H_t) is near
 t (b - a) / n where t is large, and C half of that (just below t = 2 there is one gap still). The bounds hold, and are
 long: see the table. "Exponentially better for small eta" is so: Corollary 1 is below Cauchy noise (Proposition 7, the
 paper's alpha = beta = eps / 6) from some eta on, which is printed.
@@ -51,7 +51,7 @@ EDGES = -60.0, 60.0  # of log beta
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The law of Duff's median of one sample at one budget, and what the paper says of it."""
+    """The law of Duff's median of one sample at one budget, and the paper's bounds on it."""
 
     sample: Sample
     eps: float

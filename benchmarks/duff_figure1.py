@@ -8,7 +8,7 @@ is exact for each data set: chance enters through these alone (the paper: 100 se
 from Nissim, Raskhodnikova and Smith (2007), who replace a row. Each mechanism is computed for both. Ratios are to Duff
 where rows are added or removed, as in the paper.
 
-*What the paper says, N(0, 1).* Its Cauchy noise errs 187 times as much as Duff at eps = .1 and 34 times at eps = 2: the
+*Statements of the paper, N(0, 1).* Cauchy noise errs 187 times as much as Duff at eps = .1, 34 times at eps = 2: the
 two relations bracket both. Laplace noise 130 and 4 times: about two thirds of the former, and the latter. LaplaceLN 4
 and 15 times: not reproduced. With its conversion from concentrated privacy (Bun and Steinke 2019, Lemma 9) the ratio is
 near 280 and 30: it falls with eps, as all of these ratios do. Without a conversion ("c = eps", not known to be
@@ -18,11 +18,11 @@ near 280 and 30: it falls with eps, as all of these ratios do. Without a convers
 interpolates ranks and aims half-way between the 500th and the 501st value. And the paper's calibrations are loose:
 "exact" and "ours" are those of this package, of the same promises.
 
-*What else the paper speaks of.* Propose-test-release, of which it gives no figures: with the least eta whose test
-passes in one case of two, which the data choose here and may not in earnest, its answers err 7 times as much as Duff's
-or more. The utility u_1, the distance to the median, which it sets aside: as far off as a point of the range taken
-blindly. Run times, of first and further draws: it searches each data set's parameters anew where delta > 0, 15 to 20
-times as long as Duff takes; the package computes a promise's curve of them once.
+*Further methods of the paper.* Propose-test-release, without figures in the paper: with the least eta whose test
+passes in one case of two, chosen from the data and so not private, its answers err at least 7 times as much as Duff's.
+The utility u_1, the distance to the median, which the paper rejects: its error is that of a uniform point of the
+range. Run times, of first and further draws: where delta > 0 the paper's code searches parameters for each data set,
+15 to 20 times as long as Duff takes; the package computes a curve of parameters once for each promise.
 
 Targets: on N(0, 1), Duff under add_remove at most .0255, .0057, .0033 and .0021 plus 3 Monte Carlo errors of ours and
 of those figures (from 100 data sets); 187 and 34 between the ratios of both relations, up to 3 such errors. Everywhere:
@@ -89,7 +89,7 @@ def errors(drawn: list[Sample], eps: float, methods: tuple[str, ...] = METHODS) 
 
 
 def ratio(cell: Cell, method: str, relation: str) -> tuple[float, float]:
-    """Return how many times Duff's error under add_remove a method's is, and the Monte Carlo error of that."""
+    """Return a method's error over Duff's under add_remove, and the Monte Carlo error of this ratio."""
     duff = cell[DUFF, "add_remove"]
     times = cell[method, relation].mean() / duff.mean()
     return times, (cell[method, relation] - times * duff).std(ddof=1) / math.sqrt(len(duff)) / duff.mean()
@@ -170,7 +170,7 @@ def report(source: str, cells: dict[float, Cell]) -> None:
 
 
 def report_others(cells: dict[float, Cell], rest: dict[float, dict[str, np.ndarray]]) -> None:
-    """Print how many times as much as Duff propose-test-release and u_1 err."""
+    """Print the errors of propose-test-release and u_1 as multiples of Duff's."""
     duff = {eps: cell[DUFF, "add_remove"].mean() for eps, cell in cells.items()}
     names = next(iter(rest.values()))
     shown = [(name, *(number(rest[eps][name].mean() / duff[eps]) for eps in duff)) for name in names]
@@ -178,7 +178,7 @@ def report_others(cells: dict[float, Cell], rest: dict[float, dict[str, np.ndarr
 
 
 def compare(cells: dict[float, Cell]) -> None:
-    """Print the paper's ratios beside those found."""
+    """Print the paper's ratios and ours."""
     rows = []
     for method, claimed in CLAIMED.items():
         for eps, paper in zip((BUDGETS[0], BUDGETS[-1]), claimed, strict=True):

@@ -19,7 +19,7 @@ LIST = Path(__file__).with_suffix(".toml")
 
 
 def drawn(script: str, options: list[str]) -> bool:
-    """Run a script, keep what it prints under the command that was run, and return whether its targets were met."""
+    """Run a script, keep its output under the command, and return whether its targets were met."""
     command = ["-m", f"benchmarks.{script}", *options]
     print("python", *command, flush=True)
     run = subprocess.run([sys.executable, *command], capture_output=True, text=True)

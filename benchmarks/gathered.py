@@ -1,9 +1,9 @@
-"""The memory of methods that need all rows at once, and whether a plan says enough.
+"""The memory of methods that need all rows at once, compared with the plan's statement.
 
-The largest memory of a fit beside its data, as Python's tracer of memory counts it, with all rows and with half of
-them, which are more than one block: the difference is what further rows take. Next to nothing is kept from pass to pass
-(`memory_limit`). Targets: at most what the plan says, and for each method in one of its calls at least .4 of it; of a
-method that takes the rows in parts, at most `PARTS` bytes a row.
+The largest memory of a fit without its data, as counted by Python's tracer of memory, with all rows and with half of
+the rows, which are more than one block: the difference is the memory of further rows. Almost nothing is kept between
+passes (`memory_limit`). Targets: at most the bytes that the plan states, and for each method in one of its calls at
+least .4 of them; for a method that takes the rows in parts, at most `PARTS` bytes a row.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.gathered --seed 1 [--n 1000000]
 """
@@ -56,7 +56,7 @@ CALLS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def rows(n: int, seed: int) -> pd.DataFrame:
-    """Return made-up rows, with a column of few values."""
+    """Return synthetic rows, with a column of few values."""
     data = drawn(n, np.random.default_rng(seed))
     return data.assign(k=np.round(data["y"]))
 
@@ -79,7 +79,7 @@ def peak(call: Callable[..., Any], data: pd.DataFrame) -> int:
 
 
 def measured(name: str, data: pd.DataFrame) -> tuple[int, float]:
-    """Return the bytes a row that the plan of a call says, 0 if it says none, and those that were taken."""
+    """Return the bytes a row that the plan of a call states, 0 if none, and the measured bytes."""
     call, few = called(name), len(data) // 2
     gathered = call(data, dry_run=True).gathered
     call(data[:2_000])  # imports, and tables that are made once
@@ -96,7 +96,7 @@ def main() -> int:
     options = parser.parse_args()
     data = rows(options.n, options.seed)
     lines, missed = [], []
-    used: dict[str, float] = {}  # of what is said, the largest part by method
+    used: dict[str, float] = {}  # largest measured share of the stated bytes, by method
     for name in options.names:
         said, taken = measured(name, data)
         lines.append([name, said or "none", f"{taken:.0f}"])

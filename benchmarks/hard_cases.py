@@ -1,4 +1,4 @@
-"""Coverage and length of intervals where they once failed, or might: case by case, each with its own rows and budgets.
+"""Coverage and length of intervals in cases where they failed, or may fail, each with its own rows and budgets.
 
 Targets are those of `benchmarks.populations`: populations are resampled, the truth is the fit on all of their rows.
 
@@ -26,7 +26,7 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Case:
-    """A population, how many of its rows a sample has, and budgets.
+    """A population, the number of rows of a sample, and budgets.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ class Case:
 
 
 def rare(k: int, rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of which k in 20,000 have a rare level."""
+    """Return rows with a rare level in k of 20,000 rows."""
     g = rng.choice(["a", "b", "rare"], n, p=[0.5, 0.5 - k / 20_000, k / 20_000])
     x = rng.normal(0, 1, n)
     return pd.DataFrame({"g": g, "x": x, "y": x + (g == "rare") + rng.normal(0, 1, n)})
 
 
 def straight(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a right model with normal errors."""
+    """Return rows for which the model is right, with normal errors."""
     X = rng.uniform(-1, 1, (n, 2))
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": X @ [0.5, -0.3] + 0.5 * rng.normal(size=n)})
 
@@ -62,7 +62,7 @@ def totals(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def mixture(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of which 5 % have errors five times as large."""
+    """Return rows with errors five times as large in 5 % of them."""
     x = rng.uniform(-1, 1, n)
     return pd.DataFrame({"x": x, "y": 0.5 * x + np.where(rng.uniform(size=n) < 0.05, 2.0, 0.4) * rng.normal(size=n)})
 
@@ -75,7 +75,7 @@ def correlated(rho: float, rng: Rng, n: int) -> pd.DataFrame:
 
 
 def zeros(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of which about 40 % have a response of zero, as expenses have."""
+    """Return rows with a response of zero in about 40 % of them, as in data on expenses."""
     x = rng.gamma(2, 1, n)
     spent = rng.uniform(size=n) < 0.4 + 0.1 * np.minimum(x, 4)
     return pd.DataFrame({"x": x, "y": np.where(spent, rng.lognormal(0.2 * x, 0.8), 0.0)})
@@ -97,7 +97,7 @@ def off_center(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def outliers(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of which 1 % have errors 20 times as large."""
+    """Return rows with errors 20 times as large in 1 % of them."""
     x = rng.normal(size=n)
     return pd.DataFrame({"x": x, "y": 0.5 * x + np.where(rng.uniform(size=n) < 0.01, 20.0, 1.0) * rng.normal(size=n)})
 
@@ -110,7 +110,7 @@ def separated(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def far_group(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of which one in two hundred lies fifty residual standard deviations from all others."""
+    """Return rows with outliers: one in two hundred is fifty residual standard deviations from all others."""
     x, far = rng.normal(size=n), rng.uniform(size=n) < 0.005
     return pd.DataFrame({"x": x, "y": np.where(far, 5 + rng.normal(size=n), 0.1 * x + 0.1 * rng.normal(size=n))})
 
@@ -141,7 +141,7 @@ def lognormal(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def dispersed(zeros: float, shape: float, mean: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts whose means vary by a gamma of this shape; besides, this part of the rows is zero."""
+    """Return counts whose means vary by a gamma of this shape, with this share of additional zeros."""
     x, g = rng.normal(size=n).clip(-4, 4), rng.choice(["a", "b"], n, p=[0.8, 0.2])
     means = mean * np.exp(0.3 * x + 0.4 * (g == "b")) * rng.gamma(shape, 1 / shape, n)
     y = np.where(rng.random(n) < zeros, 0, rng.poisson(means)).clip(0, 50 * mean)
@@ -169,7 +169,7 @@ def spending(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def wealth(rng: Rng, n: int) -> pd.DataFrame:
-    """Return net assets, whose scale rises with the square of income, beside predictors that do not matter."""
+    """Return net assets, whose scale rises with the square of income, and predictors without effect."""
     income, age = np.exp(rng.normal(3.55, 0.55, n)).clip(8, 200), rng.uniform(25, 64, n).round()
     rows = pd.DataFrame({"income": income, "age": age, "size": rng.integers(1, 8, n)})
     rows = rows.assign(**{f"d{k}": rng.integers(0, 2, n) for k in range(4)})
@@ -284,7 +284,7 @@ CASES = {
         )
         for constant in (-4.0, -5.5)
     },
-    "far_group": Case(  # README: what is not promised
+    "far_group": Case(  # README: not promised
         lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
     ),
     "rare_ones": Case(

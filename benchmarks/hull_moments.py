@@ -1,4 +1,4 @@
-"""Second moments of the true hull's body: where the constants of `body` come from.
+"""Second moments of the body of the true hull: the source of the constants of `body`.
 
     python benchmarks/hull_moments.py --seed 1 [--draws 20000000]
 

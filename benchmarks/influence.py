@@ -1,4 +1,4 @@
-"""Influence functions, and noise in proportion to them: a demonstration of lecture notes, no mechanism of the package.
+"""Influence functions, and noise in proportion to them: a demonstration of lecture notes, not a mechanism.
 
 The release ``T + gamma(T, F_n) 5 sqrt(2 log(n) log(1/delta)) / (eps n) Z`` (Avella-Medina 2021) has no
 finite-sample guarantee: its scale is read off the data, and its theorem holds "for large n", without a number that is
@@ -20,8 +20,8 @@ with 16 rows between or more, so with one in a hundred of 1600 but not of 1200; 
 of N(0, 1) quantiles at n = 50 and 100, but not at n = 30.
 
 *Error*, mean L2 distance to the truth at eps = 1, delta = 1e-5, --seed 1. Location, n = 1000: the release has .085,
-dp_lm .030, without privacy .027; n = 20,000: .0078, .0060, .0059. Four predictors, n = 20,000: .036, .016, .014. Beside
-them stands the rate ``sigma (sqrt(p / n) + p sqrt(log(1/delta)) / (n eps))`` of a lower bound, whose constant is not
+dp_lm .030, without privacy .027; n = 20,000: .0078, .0060, .0059. Four predictors, n = 20,000: .036, .016, .014. For
+comparison: the rate ``sigma (sqrt(p / n) + p sqrt(log(1/delta)) / (n eps))`` of a lower bound, whose constant is not
 known (Cai, Wang and Zhang 2021): distances may be below it. Another bound in the notes, gamma / eps up to a constant,
 has lost its n: the release is far below it.
 
@@ -57,7 +57,7 @@ HUBER_C, TUKEY_C = 1.345, 4.685
 
 
 class Psi(NamedTuple):
-    """A psi-function of ``z - t`` and what belongs to it.
+    """A psi-function of ``z - t`` with its slope and constants.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Sample(NamedTuple):
 
 
 def sample(*groups: tuple[int, float]) -> Sample:
-    """Return the sample with so many rows at each value."""
+    """Return the sample with the given number of rows at each value."""
     counts, values = zip(*groups, strict=True)
     return Sample(np.array(values, dtype=float), np.array(counts))
 
@@ -296,7 +296,7 @@ def halves(n: int) -> tuple[Sample, Sample]:
 
 
 def replacements(n: int) -> Iterator[tuple[Sample, Sample]]:
-    """Yield quantiles of N(0, 1) beside the same with one row replaced: each by each of many values."""
+    """Yield quantiles of N(0, 1), and the same with one row replaced by each of many values."""
     z = quantiles(n)
     for i in range(n):
         for value in (*np.linspace(-4, 4, 17), -FAR, FAR):
@@ -304,7 +304,7 @@ def replacements(n: int) -> Iterator[tuple[Sample, Sample]]:
 
 
 def worst(n: int, every: int = 1) -> float:
-    """Return the largest delta of Huber's location among replacements, or among each so many-th of them."""
+    """Return the largest delta of Huber's location among replacements, or among every k-th of them."""
     return max(realised("Huber", pair) for pair in itertools.islice(replacements(n), 0, None, every))
 
 
@@ -322,7 +322,7 @@ BY_ROWS: dict[str, tuple[tuple[int, ...], Callable[[int], float]]] = {
     "N(0, 1) quantiles": ((10, 20, 30, 50, 100), worst),
 }
 NEVER = ("one between", "1 % between, a cluster")  # no number of rows is enough
-ENOUGH = {"1 % between": 1600, "N(0, 1) quantiles": 50}  # rows of the sizes above from which on the claim is kept
+ENOUGH = {"1 % between": 1600, "N(0, 1) quantiles": 50}  # numbers of rows from which on the claim holds
 BETWEEN = 16  # rows between from which on the claim is kept
 GROSS = {"mean": math.inf, "median": 1.2533, "Huber": 1.6375, "Tukey": 1.7696}
 NEARBY = (20, 100, 1000)  # rows of sensitivity curves
@@ -332,7 +332,7 @@ TRUTH = {"location": np.zeros(1), "4 predictors": np.array([0.5, -0.5, 0.25, 0.0
 
 
 class Errors(NamedTuple):
-    """L2 distances to the truth, a number a replicate."""
+    """L2 distances to the truth, a number for each replicate."""
 
     alone: np.ndarray
     release: np.ndarray

@@ -27,7 +27,7 @@ LONGEST = 0.05  # seconds that a process goes on after its first release
 
 
 def fits(path: Path, releases: Path) -> None:
-    """Fit without end, and write down each release."""
+    """Fit again and again, and record each release."""
     ledger, rows = ps.Ledger(path=path), pd.DataFrame({"x": np.linspace(0, 1, 50)})
     with releases.open("ab", buffering=0) as file:
         while True:
@@ -36,7 +36,7 @@ def fits(path: Path, releases: Path) -> None:
 
 
 def killed(path: Path, releases: Path, kills: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Return how many releases were written down and how many fits charged, of processes that were killed."""
+    """Return the numbers of recorded releases and of charged fits of processes that were killed."""
     processes = multiprocessing.get_context("fork")
     ps.Ledger(ps.PureDP(1e6), path)
     releases.touch()
@@ -53,7 +53,7 @@ def killed(path: Path, releases: Path, kills: int, rng: np.random.Generator) -> 
 
 
 def main() -> int:
-    """Print how many releases and charges there are."""
+    """Print the numbers of releases and charges."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--kills", type=int, default=1000)

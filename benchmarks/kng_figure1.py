@@ -12,7 +12,7 @@ deviation .1: the paper does not say), which is not the law the proof is about; 
 *The honest version* divides by a public bound of 7, beyond which one response in 1e6 lies and is clipped: the truth has
 abs(theta)_1 = .79, inside the set. Its sensitivity depends on theta (the paper's Theorem 3.1 allows it), and its draws
 are exact: `dp_lm` itself up to n = 1e4, the same mechanisms on moments summed block by block beyond. Coefficients are
-reported as they are drawn, however little the budget tells: at n = 100 their distance is about 3, that of zeros 1.93.
+reported as they are drawn, at any budget: at n = 100 their distance is about 3, that of zeros 1.93.
 The random walk is run on the honest law too, where it fails: when several entries of the score are largest, no step
 along one coordinate lowers the largest, and with the sensitivity that grows with theta most of them lead outward.
 

@@ -39,8 +39,8 @@ from privstats.sets.losses import CheckLosses
 
 EPS, TAU, B, R = 1.0, 0.5, 1.0, 6.0
 TRUTH = np.array([0.0, 1.0])
-SURE = 0.99  # that a miss is none of chance
-FREE = 50.0  # radius that holds no minimiser back
+SURE = 0.99  # confidence that a miss is not due to chance
+FREE = 50.0  # radius that does not restrict the minimiser
 SIZES = (10, 100, 1000, 10_000, 100_000)
 FEWER, AIM = 100_000, 10_000  # rows from which on a third of the replicates are enough, and the targets hold
 ORDINARY, CRUDE, TIGHT, REPLACE, ADD = (

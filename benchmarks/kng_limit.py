@@ -1,12 +1,12 @@
-"""Theorem 3.2 of Reimherr and Awan (2019): how near to its K-norm limit the law of KNG is, as rows are added.
+"""Theorem 3.2 of Reimherr and Awan (2019): the distance of the law of KNG from its K-norm limit, by number of rows.
 
 The theorem: z = n (theta - theta^), theta drawn by KNG and theta^ the estimate without privacy, has a density that
 tends to one proportional to ``exp(-eps |H z|_K / (2 D))``, H the limit of the mean Hessian and D the sensitivity at the
 true theta. Then |H z|_K is 2 D / eps times a Gamma(d) variable. Shown are Kolmogorov distances.
 
 *Least squares*, three coefficients, in linf and l2, by the package's exact draws (`level_sets.sample_gradient`: the
-sensitivity is that at each theta, which tends to that at theta*). At small n the edge of the parameter set and the
-sensitivity's change with theta are what is left.
+sensitivity is that at each theta, which tends to that at theta*). At small n the distance is due to the edge of the
+parameter set and to the change of the sensitivity with theta.
 
 *The median* has no Hessian: its loss is piecewise linear, and the theorem does not speak of it. Its score is the
 number of values between theta and the middle, a Poisson process about it: given the data, the law of z is a geometric

@@ -12,7 +12,7 @@ hull (Corollary 4.9); entries that do not restrict each other (Corollaries 4.11,
 standard deviation of Example 3.1 is held to draws of the package's samplers, those within a thin strip about the line.
 (Within a thin cone they are something else: a Gamma law of the dimension. The theorem conditions on strips.)
 
-*What the paper says otherwise.* "l1 is optimal for counts" (Remark 4.15) holds where rows come and go. Where a row is
+*Where the paper differs.* "l1 is optimal for counts" (Remark 4.15) holds where rows come and go. Where a row is
 replaced, the hull of {e_i - e_j, e_i, -e_j} is smaller than the l1 ball of radius 2: along (1, ..., 1) the noise of l1
 is twice as large. "Uniformly smaller variance" is of noise on a line. Variances as such are not ordered by containment:
 the last table has a body within another whose noise has twice the variance. The proof of Corollary 4.12 has the
@@ -84,7 +84,7 @@ def on_the_line(sensitivity: float, length: float) -> float:
 
 
 def drawn(name: str, draws: np.ndarray, e: np.ndarray, expected: float) -> tuple[float, int]:
-    """Return the standard deviation of those draws that lie near a line, and their number."""
+    """Return the standard deviation of the draws near a line, and their number."""
     across = draws @ np.array([-e[0, 1], e[0, 0]])
     near = draws[np.abs(across) < STRIP * expected]
     return float((near @ e[0]).std()), len(near)

@@ -1,4 +1,4 @@
-"""Figure 3 of Awan and Slavkovic (2021): how often K-norm noise leaves a slope inside its non-private interval.
+"""Figure 3 of Awan and Slavkovic (2021): share of slopes that K-norm noise leaves inside their non-private intervals.
 
 Their Algorithm 4: p = 5 predictors U(-1, 1), coefficients (0; -1.5, -.75, 0, .75, 1.5), N(0, 1) errors; n = 1e4 and
 1e6; the estimate is (5), the normal equations of noisy moments, without repair; counted are slopes inside the 95 %
@@ -109,7 +109,7 @@ def misses(n: int, version: str, found: Proportions) -> list[str]:
     for name in ("linf", "K"):
         if (n, name) in REFERENCE:
             mean, wanted = found[name].mean(axis=0), np.array(REFERENCE[n, name])
-            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # where none was seen, or all
+            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # if none was a miss, or all were
             room = 0.02 + 3.5 * math.sqrt(2) * np.maximum(doubt(found[name]), binomial)
             off = wanted - mean
             bad = (np.abs(off) if version == "paper" else off) > room

@@ -2,7 +2,7 @@
 
 Drawn is the L2 distance of private coefficients from least squares, all columns scaled to [-1, 1]: by the normal
 equations (5), and by a ridge (6) of 16 d / eps with d = p (p + 5) / 2 + 1, the number of the paper's moments. Twelve
-predictors and the log of the price, on made-up sales with the paper's columns (`make_housing`, 235,760 rows: the
+predictors and the log of the price, on synthetic sales with the paper's columns (`make_housing`, 235,760 rows: the
 paper's are not public) and on King County's, where that file is found. The horizontal line is the zero vector, which
 needs no data.
 
@@ -51,7 +51,7 @@ class Sales(NamedTuple):
 
 
 def made_up(n: int, seed: int) -> Sales:
-    """Return made-up sales with the paper's columns."""
+    """Return synthetic sales with the paper's columns."""
     data, domain = make_housing(n, seed)
     numeric = ["log_lot", "log_base", "latitude", "longitude", "sale_time", "age", "bedrooms"]
     dummies = [(data["county"] == county).to_numpy(float) for county in COUNTIES[1:]]

@@ -1,11 +1,11 @@
-"""The local model against one trusted party: how errors fall with the number of rows, and what intervals cover.
+"""The local model against one trusted party: errors by number of rows, and coverage of intervals.
 
 x1, x2 ~ U(-1, 1), y = .3 + .7 x1 - .5 x2 + N(0, .4^2), declared within (-1, 1) and (-3, 3). Errors are distances to the
 estimate without privacy, the root of the same Huber-Mallows score:
 
 - *local*: `local_gradient_descent`, 20 steps of size .5. Each row brings noise of its own.
 - *central*: the same score averaged by one party, who adds one draw of noise a step, of sd 2 B sqrt(K) / (n mu); 60
-  steps, after which nothing is left of the start.
+  steps, after which the start has no effect.
 - *newton*: ``dp_lm(loss="huber", mech="newton")`` against itself at mu = 1e4, on some of the data sets.
 
 Targets: the log-log slope of the root mean square error is -1/2 +- .05 (local), -1 +- .05 (central), and -1 +- .2
@@ -41,14 +41,14 @@ MU, STEPS, STEP_SIZE, LENGTH = (
 CENTRAL_STEPS = 60
 SIZES = (1000, 3000, 10_000, 30_000, 100_000)
 EXACT_MU = 1e4
-NEWTONS = 8  # one in so many data sets is fitted by newton
+NEWTONS = 8  # data sets for each one that newton fits
 SLOPES = {"local": (-0.5, 0.05), "central": (-1.0, 0.05), "newton": (-1.0, 0.2)}
 TRUTH = np.array([0.3, 0.7, -0.5])
 NAMES = ["x1", "x2"]
 FORMULA = "y ~ x1 + x2"
 DOMAIN = ps.Domain({"x1": (-1, 1), "x2": (-1, 1), "y": (-3, 3)}, complete=True)
 SCALES = np.array([3 / math.sqrt(3), 3.0, 3.0])  # coefficients of columns in their scales, in the user's units
-DESCENTS = ((2000, 8.0, 8), (20_000, 50.0, 6))  # rows, mu, replicates in units of those that are asked for
+DESCENTS = ((2000, 8.0, 8), (20_000, 50.0, 6))  # rows, mu, replicates as a multiple of `--replicates`
 RESPONSES = ((1000, 0.5, 20), (1000, 3.0, 20))  # answers, eps, the same
 SHARE = 0.3  # of yes
 COVERED = (0.93, 0.97)

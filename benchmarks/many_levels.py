@@ -1,4 +1,4 @@
-"""Moments of designs with factors of many levels: what is given, how often intervals cover, and how long they are.
+"""Moments of designs with factors of many levels: share given, coverage and length of intervals.
 
 Populations are resampled, the truth is the fit on all of their rows; lengths are in those of least squares without
 privacy. Houses and vocabulary need `PRIVSTATS_DATA`. Targets: `GIVEN` of the coefficients are given, and `COVERED` of
@@ -24,7 +24,7 @@ from benchmarks.common import arguments
 from benchmarks.populations import FOLDER
 
 GIVEN, COVERED = 0.9, 0.95
-N = 400_000  # rows of a made-up population
+N = 400_000  # rows of a synthetic population
 CELLS: Mapping[str, tuple[tuple[int, dict[str, float], str], ...]] = {
     "6 levels, 4 numbers": ((6_000, {"eps": 1.0}, "suffstats"), (6_000, {"mu": 1.0}, "auto")),
     "20 levels": ((20_000, {"eps": 1.0}, "auto"), (10_000, {"mu": 1.0}, "auto")),
@@ -65,7 +65,7 @@ def populations(rng: np.random.Generator) -> Iterator[tuple[str, pd.DataFrame, s
 def cell(
     rows: pd.DataFrame, formula: str, domain: dict[str, Any], n: int, budget: dict[str, float], mech: str, seeds: range
 ) -> tuple[str, float, float, float, float]:
-    """Return the method most often taken, the shares given and covered, the length, and how sure the coverage is."""
+    """Return the most frequent method, the shares given and covered, the length, and the std error of the coverage."""
     truth, ends, lengths, methods = smf.ols(formula, rows).fit().params, [], [], []
     for seed in seeds:
         sample = rows.sample(n, replace=True, random_state=seed, ignore_index=True)

@@ -78,7 +78,7 @@ def tables(fit: ps.Results) -> dict[str, Callable[[bool], pd.DataFrame]]:
 def measured(
     model: str, n: int, promise: Mapping[str, float], replicates: int, seed: int, **call: Any
 ) -> dict[str, pd.DataFrame]:
-    """Return a row a sample for each table: share of intervals that cover, of first-order ones, all at once, given."""
+    """Return for each table a row a sample: shares that cover, at first order, all at once, and the share given."""
     whole = rows_of(np.random.default_rng(seed), WHOLE)
     truth, (formula, options) = truths(model, whole), MODELS[model]
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in truth}

@@ -1,4 +1,4 @@
-"""Medians by dataset distance, by rank and by smooth sensitivity: what the benchmarks of the Duff paper share.
+"""Medians by dataset distance, rank and smooth sensitivity: shared parts of the benchmarks of the Duff paper.
 
 Errors are exact expectations where a density is known: of Duff and the rank mechanism over their runs of grid points,
 of noise from its distribution function, clipped to the public range as in Gillenwater and Munoz Medina (2020).
@@ -30,7 +30,7 @@ from privstats.privacy.promise import ApproxDP, PureDP
 LEVEL = 0.5
 RELATIONS = ("replace", "add_remove")
 DUFF, RANK = "Duff", "rank"
-HALF = {"replace": 1.0, "add_remove": 0.5}  # how far one row moves the error of the median's interpolated rank
+HALF = {"replace": 1.0, "add_remove": 0.5}  # largest change of the error of the median's interpolated rank by one row
 NODES, MASS = np.polynomial.hermite_e.hermegauss(60)
 
 
@@ -84,37 +84,37 @@ class Calibration:
 
 
 def among(alphas: np.ndarray, betas: np.ndarray, sigmas: np.ndarray | None) -> Calibration:
-    """Return those of the pairs that have a noise."""
+    """Return the pairs with a noise."""
     usable = alphas > 0
     return Calibration(alphas[usable], betas[usable], None if sigmas is None else sigmas[usable])
 
 
 def cauchy_paper(eps: float, delta: float) -> Calibration:
-    """Return that of their Proposition 3: alpha = beta = eps / 6."""
+    """Return the pair of their Proposition 3: alpha = beta = eps / 6."""
     return Calibration(np.array([eps / 6]), np.array([eps / 6]), None)
 
 
 def cauchy_exact(eps: float, delta: float) -> Calibration:
-    """Return that of the package."""
+    """Return the pair of the package."""
     return among(*SmoothCauchy().curve(PureDP(eps)), None)
 
 
 def laplace_paper(eps: float, delta: float) -> Calibration:
-    """Return that of their Proposition 2: eps >= alpha + (e^beta - 1) log(1 / delta) - beta."""
+    """Return the pair of their Proposition 2: eps >= alpha + (e^beta - 1) log(1 / delta) - beta."""
     betas = admissible.betas(eps)
     return among(eps + betas - np.expm1(betas) * math.log(1 / delta), betas, np.zeros_like(betas))
 
 
 def laplace_exact(eps: float, delta: float) -> Calibration:
-    """Return that of the package."""
+    """Return the pair of the package."""
     alphas, betas = SmoothLaplace().curve(ApproxDP(eps, delta))
     return among(alphas, betas, np.zeros_like(betas))
 
 
 def laplace_ln(c: float, eps: float) -> Calibration:
-    """Return that of Bun and Steinke (2019), Proposition 3: ``beta / sigma + e^(1.5 sigma^2) alpha <= c``.
+    """Return the pair of Bun and Steinke (2019), Proposition 3: ``beta / sigma + e^(1.5 sigma^2) alpha <= c``.
 
-    sigma is that of least variance, which solves ``5 c sigma^3 / beta - 5 sigma^2 - 1 = 0``: it has one positive root.
+    sigma has the least variance and solves ``5 c sigma^3 / beta - 5 sigma^2 - 1 = 0``: it has one positive root.
     """
     betas = admissible.betas(eps)
     roots = [np.roots([5 * c / beta, -5.0, 0.0, -1.0]) for beta in betas]
@@ -134,7 +134,7 @@ def laplace_ln_unconverted(eps: float, delta: float) -> Calibration:
 
 
 def laplace_ln_ours(eps: float, delta: float) -> Calibration:
-    """Return that of the package: one fixed sigma and beta, a better conversion."""
+    """Return the pair of the package: one fixed sigma and beta, a better conversion."""
     alphas, betas = SmoothLaplaceLN().curve(ApproxDP(eps, delta))
     return among(alphas, betas, np.full_like(betas, admissible.LN_SPREAD))
 
@@ -159,7 +159,7 @@ def calibrated(method: str, eps: float, delta: float) -> Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Values in a public range, sorted, and how far a row can move their median under each relation."""
+    """Sorted values in a public range, and the largest change of their median by a row under each relation."""
 
     values: np.ndarray
     within: Range
@@ -193,7 +193,7 @@ def error(sample: Sample, method: str, relation: str, eps: float, delta: float, 
 
 
 def duff_error(sample: Sample, relation: str, eps: float, target: float) -> float:
-    """Return that of the dataset-distance mechanism: its density is constant along runs of grid points."""
+    """Return the law of the dataset-distance mechanism: its density is constant along runs of grid points."""
     grid = dataset_distance.Grid.within(*sample.within, sample.within.step, QUANTILE_BITS)
     starts, counts, distances = quantile_pieces(grid.offsets(sample.values), grid.top, exact_level(LEVEL), relation)
     mass = counts * np.exp(-eps / 2 * (distances - distances.min()))
@@ -205,7 +205,7 @@ def duff_error(sample: Sample, relation: str, eps: float, target: float) -> floa
 
 
 def rank_error(sample: Sample, relation: str, eps: float, target: float) -> float:
-    """Return that of the rank mechanism: its density is geometric along runs of grid points."""
+    """Return the law of the rank mechanism: its density is geometric along runs of grid points."""
     grid, n = RankGrid(*sample.within, sample.within.step), len(sample.values)
     knots = knots_between(Ranked(InMemory(sample.values), grid), 0, n + 1)
     runs = runs_between(knots, 0, LEVEL * (n + 1), eps / (2 * HALF[relation]))
@@ -218,7 +218,7 @@ def rank_error(sample: Sample, relation: str, eps: float, target: float) -> floa
 
 
 def nearness_error(sample: Sample, eps: float) -> float:
-    """Return that of the exponential mechanism with the utility u_1, minus the distance to the median.
+    """Return the law of the exponential mechanism with the utility u_1, minus the distance to the median.
 
     One row moves the median by the whole range at some data set, so that the density falls by e^(eps / 2) over it.
     """

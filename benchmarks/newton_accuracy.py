@@ -81,7 +81,7 @@ def slopes(d: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Fit:
-    """What one replicate showed: error, share of coefficients covered, median length of the slopes' intervals."""
+    """Results of one replicate: error, share of coefficients covered, median length of the slopes' intervals."""
 
     error: float
     covered: float
@@ -162,7 +162,7 @@ def moment_targets(key: tuple[str, int, int, float], fits: list[Fit]) -> list[st
 
 
 def columns(fits: list[Fit]) -> tuple[float, ...]:
-    """Return what the table shows of a cell."""
+    """Return the line of the table for a cell."""
     median = {name: float(np.nanmedian([vars(fit)[name] for fit in fits])) for name in vars(fits[0])}
     error, length = median["error"], median["length"]
     covered, given = (float(np.mean([vars(fit)[name] for fit in fits])) for name in ("covered", "given"))

@@ -1,4 +1,4 @@
-"""What auto gives beside every method that it may name: share given, length and coverage, over verbs, rows and budgets.
+"""The choice of auto against every method: share given, length and coverage, by function, rows and budget.
 
 Five designs: predictors that fill their bounds ("filled"), a factor with two predictors ("factor"), medical visits of
 the RAND experiment that statsmodels ships ("visits"), a skewed predictor and its square in wide bounds ("wide"), and
@@ -38,7 +38,7 @@ REGRET, SHORT_REGRET, SHORT = 1.1, 1.25, 1000.0
 COVERAGE = 0.93
 MOST_MISSED = 0.02
 
-# --- what may be named beside "auto", under each currency
+# --- methods other than "auto", by kind of budget
 METHODS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "dp_lm": {"eps": ("suffstats", "newton", "objpert"), "mu": ("suffstats", "newton")},
     "dp_glm": {"eps": ("newton", "objpert"), "mu": ("newton",)},
@@ -138,7 +138,7 @@ COLUMN_VERBS = ("dp_mean", "dp_median")
 
 
 class Cell(NamedTuple):
-    """What a method gives: share of coefficients, length, coverage of what is given, and how certain the length is."""
+    """Results of a method: share of coefficients given, their length and coverage, and the std error of the length."""
 
     given: float
     length: float
@@ -148,7 +148,7 @@ class Cell(NamedTuple):
 
 
 def of_column(verb: str, name: str, promise: Mapping[str, Any], n: int, replicates: int, seed: int) -> Cell:
-    """Return what a method gives of one column's mean or median."""
+    """Return the results of a method for the mean or median of one column."""
     design, column = DESIGNS[name], COLUMNS[name]
     whole = design.rows(np.random.default_rng(0), 200_000)[column]
     truth = whole.mean() if verb == "dp_mean" else whole.median()
@@ -171,7 +171,7 @@ def of_column(verb: str, name: str, promise: Mapping[str, Any], n: int, replicat
 
 
 def of_rows(kind: str, name: str, promise: Mapping[str, Any], n: int, replicates: int, seed: int) -> Cell:
-    """Return what a method gives of a regression."""
+    """Return the results of a method for a regression."""
     verb, response, options = KINDS[kind]
     design = DESIGNS[name]
     population = Population(design.rows, verb, f"{response} ~ {design.terms}", design.domain, options)
@@ -183,7 +183,7 @@ def of_rows(kind: str, name: str, promise: Mapping[str, Any], n: int, replicates
 
 
 def same_as(verb: str, kind: str, name: str, promise: Mapping[str, Any], n: int) -> str | None:
-    """Return the method that auto is in a cell; None where releases choose it."""
+    """Return the method that auto takes in a cell; None if releases decide."""
     design, (_, response, options) = DESIGNS[name], KINDS.get(kind, (verb, COLUMNS.get(name, ""), {}))
     written = response if verb in COLUMN_VERBS else f"{response} ~ {design.terms}"
     rows, call = design.rows(np.random.default_rng(0), n), {"domain": design.domain, **options, **promise}
@@ -195,7 +195,7 @@ def same_as(verb: str, kind: str, name: str, promise: Mapping[str, Any], n: int)
 
 
 def wholes(verbs: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield verb, what is fitted, and the design."""
+    """Yield function, formula and design."""
     for verb in verbs:
         kinds = [kind for kind, one in KINDS.items() if one[0] == verb] or [verb]
         for kind, name in product(kinds, COLUMNS if verb in COLUMN_VERBS else DESIGNS):
@@ -203,7 +203,7 @@ def wholes(verbs: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def compared(cells: Mapping[str, Cell], rows: float, replicates: int, before: float) -> str:
-    """Return which targets auto misses, in words."""
+    """Return the targets that auto misses, in words."""
     auto = cells["auto"]
 
     def covers(cell: Cell) -> bool:
@@ -224,7 +224,7 @@ def compared(cells: Mapping[str, Cell], rows: float, replicates: int, before: fl
 
 
 def main() -> int:
-    """Print what is missed, and how many cells there are; return 1 if too many miss a target."""
+    """Print the missed targets and the number of cells; return 1 if too many cells miss a target."""
     parser = arguments(__doc__, replicates=12)
     parser.add_argument("--verbs", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--n", type=int, nargs="*", default=list(SIZES))
@@ -253,7 +253,7 @@ def main() -> int:
                         except ps.PrivstatsError:
                             if mech == "auto":
                                 raise
-                            # a method that cannot answer here is no rival
+                            # a method that cannot answer here is left out
                     said = compared(cells, n * size, given.replicates, before)
                     before, looked, missed = cells["auto"].given, looked + 1, missed + bool(said)
                     for mech, cell in cells.items():

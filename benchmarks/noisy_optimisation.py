@@ -46,20 +46,20 @@ NAMES = ("a", "b", "c", "d")
 FORMULA = "y ~ " + " + ".join(NAMES)
 EXACT, LEAST = (0.93, 0.97), 0.915  # coverage of intervals
 MISSES = {True: 2, False: 4}  # cells of 20 in which it may be outside, by whether the scale is known
-UNCORRECTED, MOST_COVERED = 0.93, 8  # cells in which intervals without privacy's noise may cover so much
-WORTH = 3  # independent coefficients that five are worth, in the Monte Carlo error of coverage
+UNCORRECTED, MOST_COVERED = 0.93, 8  # cells in which intervals without privacy's noise may reach this coverage
+WORTH = 3  # effective number of independent coefficients among five, for the Monte Carlo error of coverage
 SOURCE = {500: (0.70, 0.93), 1_000: (0.80, 0.94), 2_000: (0.86, 0.94)}  # of Newton: uncorrected, corrected (figure 6)
 NEAR = 0.03
-RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # rows of (c), and how far its slope may be from -1,
-STEPS = 70  # ... of so many steps: with their number the distance grows like its root
+RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # rows of (c), and the largest error of its slope of -1,
+STEPS = 70  # ... after this number of steps: the distance grows like the root of the number
 COUNTS = (0.5, 0.3, -0.2, 0.1, 0.0)  # Poisson coefficients of (d), of normal predictors
 CLIPS, MANY = (2.0, 3.0, 5.0, 10.0), 400_000  # c, and rows that stand for a population
-BIAS, BIAS_NEAR = -0.093, 0.008  # of the intercept at c = 2; four standard errors of so many rows are .005
+BIAS, BIAS_NEAR = -0.093, 0.008  # of the intercept at c = 2; four standard errors at this number of rows are .005
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A model, its method, and how much of its scale is known."""
+    """A model, its method, and whether its scale is known."""
 
     name: str
     mech: str = "ngd"
@@ -101,7 +101,7 @@ SETTINGS = (
 
 @contextmanager
 def knowing(setting: Setting) -> Iterator[None]:
-    """Let robust fits by descent know that residuals have a scale of 1, where it is known; plans are made anew."""
+    """Set the residual scale of robust fits by descent to 1, where it is known; plans are computed again."""
 
     def descents(loss: Any, rows: int | None) -> dict[str, Any]:
         return {
@@ -154,7 +154,7 @@ def intervals(setting: Setting, fit: Any, n: int) -> list[dict[str, Any]]:
 
 
 def distances(task: tuple[int, int, int]) -> float:
-    """Return the median distance of descent to where it ends without noise."""
+    """Return the median distance of descent to its last iterate without noise."""
     n, seed, replicates = task
     setting, found = SETTINGS[2], []
     for r in range(replicates):
@@ -165,7 +165,7 @@ def distances(task: tuple[int, int, int]) -> float:
 
 
 def newton(task: tuple[int, int, int]) -> tuple[float, float]:
-    """Return coverage of what `mech="newton"` gives, with bounds of -5 and 5, and its median length."""
+    """Return coverage and median length of the intervals of `mech="newton"`, with bounds of -5 and 5."""
     n, seed, replicates = task
     setting, inside, lengths = SETTINGS[0], [], []
     domain = dict.fromkeys((*NAMES, "y"), (-5, 5))
@@ -190,7 +190,7 @@ def clipped_poisson(X: np.ndarray, y: np.ndarray, c: float) -> np.ndarray:
 
 
 def biases(seed: int) -> int:
-    """Print what h_c does to the coefficients of counts; return whether that of the intercept is not as known."""
+    """Print the effect of h_c on the coefficients of counts; return whether that on the intercept misses its target."""
     rng = np.random.default_rng([seed, 4])
     X = np.column_stack([np.ones(MANY), rng.normal(size=(MANY, 4))])
     y = rng.poisson(np.exp(X @ COUNTS)).astype(float)

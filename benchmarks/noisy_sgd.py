@@ -1,4 +1,4 @@
-"""NoisySGD beside noisy gradient descent: what subsamples cost, and where Huber's location ends at equal (eps, delta).
+"""NoisySGD and noisy gradient descent: the price of subsamples, and Huber's location at equal (eps, delta).
 
 The price of T steps on m of n rows by the composed trade-off function, by the limit (which is never promised), and by
 the Renyi accountant of another package where it is installed. Then the picture of the lecture notes: iterates of both

@@ -1,8 +1,8 @@
-"""What fits cost where rows lie in parts: passes, what is sent and comes back, and growth with the parts.
+"""The cost of fits whose rows are in parts: passes, bytes sent and returned, and growth with the number of parts.
 
-Parts are worked through here, one after the other, so that the processor time is that of the package alone, without a
-scheduler's (`benchmarks.clusters` has those). Targets: the passes and sizes that `docs/guides/scale.md` has are those
-counted; with `MANY` parts instead of `FEW` the same rows take at most `TASK` seconds more for each further part and
+Parts are processed here, one after the other, so that the processor time is that of the package alone, without a
+scheduler (`benchmarks.clusters` has one). Targets: the passes and sizes of `docs/guides/scale.md` are those counted
+here; with `MANY` parts instead of `FEW` the same rows take at most `TASK` seconds more for each further part and
 pass.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.passes --seed 1 [--n 500000] [--rows 1000000000000]
@@ -31,7 +31,7 @@ from privstats.gate.parts import Answer, RowPart, Work
 
 PAGE = Path(__file__).parents[1] / "docs" / "guides" / "scale.md"
 PARTS, FEW, MANY = 8, 10, 1000
-TASK = 0.004  # seconds of a part in a pass, beside its rows
+TASK = 0.004  # seconds of a part in a pass, without its rows
 HEADS = ("call", "passes", "sent to a part", "largest answer of a part")
 KNOWN = {**DOMAIN, "b": bool, "g": GROUPS}
 BUDGET: dict[str, Any] = {"mu": 1.0, "domain": KNOWN, "rng": 1}
@@ -53,7 +53,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 @dataclass(eq=False)
 class InParts:
-    """Rows in parts, worked through here; what is sent to them and comes back is weighed."""
+    """Rows in parts, processed here; the sizes of messages and answers are counted."""
 
     frames: Sequence[pd.DataFrame]
     in_memory = False
@@ -68,7 +68,7 @@ class InParts:
         return self.frames[0].iloc[:0]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Refuse to give rows out."""
+        """Refuse to return rows."""
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work) -> Iterator[Answer]:
@@ -108,7 +108,7 @@ def written(line: Sequence[str]) -> str:
 
 
 def seconds(call: Callable[[Any], Any], rows: Any) -> float:
-    """Return the processor time of a call, the less of two."""
+    """Return the processor time of a call, the smaller of two measurements."""
     taken = []
     for _ in range(2):
         start = time.process_time()
@@ -118,7 +118,7 @@ def seconds(call: Callable[[Any], Any], rows: Any) -> float:
 
 
 def growth(data: pd.DataFrame) -> list[str]:
-    """Print processor time by the number of parts, and return what was missed."""
+    """Print processor time by the number of parts, and return the missed targets."""
     missed, lines = [], []
     for name in ("dp_lm, moments", "dp_lm, steps", "dp_median"):
         taken = {}
@@ -136,7 +136,7 @@ def growth(data: pd.DataFrame) -> list[str]:
 
 
 def on_paper(data: pd.DataFrame, rows: float) -> None:
-    """Print what so many rows would take, by the time of these."""
+    """Print the time of a larger number of rows, extrapolated from the measured rows."""
     lines = []
     for name in ("dp_lm, moments", "dp_lm, steps", "dp_glm, binomial", "dp_median"):
         each = seconds(CALLS[name], in_parts(data, PARTS)) / len(data)

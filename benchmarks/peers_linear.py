@@ -67,7 +67,7 @@ class PeerError(Exception):
 
 
 class Fitted(NamedTuple):
-    """What one fit showed."""
+    """Results of one fit."""
 
     theta: np.ndarray
     seconds: float
@@ -76,7 +76,7 @@ class Fitted(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One data set, and what is public of it."""
+    """One data set and its public declarations."""
 
     X: np.ndarray
     y: np.ndarray
@@ -164,7 +164,7 @@ def peers_python(chosen: str | None) -> str:
 
 @contextmanager
 def by_diffprivlib(chosen: str | None) -> Iterator[tuple[Fit | None, str]]:
-    """Start the worker; yield its fit and its versions, or None and why there is none."""
+    """Start the worker; yield its fit and its versions, or None and the reason."""
     try:
         command = [peers_python(chosen), str(WORKER)]
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -202,7 +202,7 @@ def by_diffprivlib(chosen: str | None) -> Iterator[tuple[Fit | None, str]]:
 
 @dataclass
 class Runs:
-    """What a method showed in one cell, or why it showed nothing."""
+    """Results of a method in one cell, or the reason why it has none."""
 
     refused: str = ""
     errors: list[float] = field(default_factory=list)

@@ -76,7 +76,7 @@ def privately(**options: Any) -> Fit:
 
 @contextmanager
 def by_diffprivlib(chosen: str | None) -> Iterator[tuple[dict[str, Fit], str]]:
-    """Start the worker; yield its fits and its versions, or none and why."""
+    """Start the worker; yield its fits and its versions, or none and the reason."""
     try:
         command = [peers_python(chosen), str(WORKER)]
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,8 +1,8 @@
-"""Adaptive Newton beside its peers, at mu-GDP or the nearest promise a peer can make: error, coverage, length, time.
+"""Adaptive Newton and its peers, at mu-GDP or the nearest guarantee of a peer: error, coverage, length, time.
 
 Design (a) of `newton_accuracy`: X ~ U(-1, 1)^d, coefficients (.5; -1.5 ... 1.5), N(0, 1) errors, response clipped to
-its bounds (-8, 8); and its design rho9, where predictors are correlated. All are told the same bounds, get the same
-data sets, and replace a row, but for AdaSSP:
+its bounds (-8, 8); and its design rho9, where predictors are correlated. All have the same bounds and data
+sets, and replace a row, except AdaSSP:
 
 - newton and moments: dp_lm(mu=mu), and with mech="suffstats", 95 % intervals included in budget and time.
 - AdaSSP: (eps, 1e-6)-DP, which mu-GDP implies and not the reverse; it adds or removes a row, as its paper does. Both
@@ -12,7 +12,7 @@ data sets, and replace a row, but for AdaSSP:
 - gradient descent: steps of length 1 (safe where predictors are uncorrelated) from 0, each row's gradient clipped to a
   length, the noise exactly mu in total over the steps, the last iterate. Three clips times three numbers of steps:
   "best" is the tuning whose median distance to the truth is smallest in the cell, an oracle choice in its favour, whose
-  search costs nothing; "fifth" is the fifth of the nine, which a choice in advance may well be. It buys no intervals.
+  search costs nothing; "fifth" is the fifth of the nine, a plausible choice in advance. It has no intervals.
 
 Error is the L2 distance of all coefficients to the truth, median over replicates; length that of the slopes' intervals.
 Targets, in every cell: newton's error below every peer's, and its mean coverage in [.93, .985], half a Monte Carlo
@@ -38,7 +38,7 @@ from benchmarks.peers_linear import DELTA, Fit, Fitted, Runs, Sample, by_adassp,
 from privstats.privacy.tradeoff import gdp_eps
 
 PREDICTORS = {1000: 5, 10_000: 10, 100_000: 10}  # by n
-DESIGNS = {"a": 1.2, "rho9": 1.0}  # and how many times the oracle's error newton's may be
+DESIGNS = {"a": 1.2, "rho9": 1.0}  # and the largest ratio of newton's error to the oracle's
 CORRELATED = 10_000  # rows of the cell with design rho9
 BUDGETS = (0.5, 1.0)
 CLIPS = (1 / 16, 1 / 8, 1 / 4)  # of the longest gradient a row can have at theta = 0
@@ -99,7 +99,7 @@ TUNINGS = {f"clip {clip:g}, {steps} steps": by_gradient_descent(clip, steps) for
 def compare(
     design: str, n: int, d: int, mu: float, fits: dict[str, Fit], replicates: int, seed: int
 ) -> tuple[dict[str, Runs], list[str]]:
-    """Fit every method to the same data sets; return what they showed, and gradient descent's tunings, best first."""
+    """Fit every method to the same data sets; return the results, and gradient descent's tunings, best first."""
     rng = np.random.default_rng([seed, n, d, round(100 * mu)])
     row = {name: Runs() for name in (*fits, *TUNINGS)}
     for _ in range(replicates):
@@ -127,7 +127,7 @@ def targets(row: dict[str, Runs], oracle: float) -> list[str]:
 
 
 def _doubt(newton: Runs, peer: Runs) -> str:
-    """Return how sure a peer's lead is, by the paired differences."""
+    """Return a peer's lead in standard errors, by the paired differences."""
     apart = np.subtract(newton.errors, peer.errors)
     if len(apart) < 2 or not apart.std():
         return ""

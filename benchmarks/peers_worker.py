@@ -9,7 +9,7 @@ Known flaws of diffprivlib 0.6.6, which the comparison inherits (linear_regressi
 - A square's sensitivity is ``np.max(np.abs([lower, lower])) ** 2``: the lower bound twice. With bounds (0, b) it
   is 0 and the squares are released without noise; with (-1, 1), as here, it is right up to the private mean
   subtracted before.
-- The mean of X and the mean of y are each bought with eps / (p + 1), but only one of them is taken off: the fit
+- The mean of X and the mean of y cost eps / (p + 1) each, but only one of them is deducted: the fit
   spends eps (p + 2) / (p + 1).
 - The noisy objective is minimised by BFGS whatever its curvature. If its matrix is indefinite it is unbounded
   below, and coefficients of 1e3 to 1e4 are returned, where BFGS happened to stop.

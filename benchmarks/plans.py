@@ -2,7 +2,7 @@
 
 A plan is asked with rows that resemble the data (drawn from them, numbers blurred by a tenth of their standard
 deviation); with hints as a codebook has them (of each column the mean and standard deviation, or the share of each
-level, to two digits); and with its own assumptions alone, which are shown. Targets, of the median over coefficients:
+level, to two digits); and with its own assumptions alone. Targets, of the median over coefficients:
 with look-alike rows between .75 and 1.25 of the median width of fits of samples, or within the middle half of the
 widths, where a fit turns out in one of two ways; with hints within 1.5 times of the median in five populations of six;
 and a coefficient that less than a third of the fits give is not given by the plan with look-alike rows.
@@ -139,7 +139,7 @@ def compared(population: Population, price: Mapping[str, Any], seeds: range) -> 
 
 
 def missed(table: pd.DataFrame) -> list[str]:
-    """Return what a plan misses with look-alike rows."""
+    """Return the targets that a plan misses with look-alike rows."""
     like = table["look-alike"]
     within = ((table["q1"] <= like) & (like <= table["q3"])).mean() >= 0.5
     said = [] if within or LOW <= like.median() <= HIGH else [f"look-alike {like.median():.2f}"]

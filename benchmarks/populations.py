@@ -80,7 +80,7 @@ CPS = {"log_wage": (7, 14), "educ_years": (0, 22), "experience": (0, 60), "femal
 
 @dataclass(frozen=True)
 class Population:
-    """What is fitted to which rows.
+    """A regression and its rows.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def shown(name: str, population: Population, n: int, promise: Mapping[str, float
 
 
 def missed(table: pd.DataFrame, promise: Mapping[str, float], n: int, replicates: int) -> pd.Series:
-    """Return what each coefficient misses, in words; empty where nothing."""
+    """Return the missed targets of each coefficient in words; empty if it misses none."""
     ample = n >= 10_000 and (promise.get("mu", 0.0) >= 1 or promise.get("eps", 0.0) >= 4)
     needed = 60 / promise["mu"] if "mu" in promise else (60 if "delta" in promise else 600) / promise["eps"]
     said = pd.Series("", table.index)

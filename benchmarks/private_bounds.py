@@ -1,4 +1,4 @@
-"""Ranges bought for columns without declared bounds: how much of the data they hold, and how wide they are.
+"""Estimated ranges of columns without declared bounds: the share of rows inside, and the width.
 
 At rows x eps = 3000 for one range: at least 95 % of the rows inside and a width at most 4 times the .5 to 99.5 % range,
 in at least 95 % of runs, for normal, uniform, log-normal and t3 columns at any place and scale, if the scale is at
@@ -28,7 +28,7 @@ PLACES = ((0.0, 1.0), (1e6, 1.0), (-5.0, 1e-3), (0.0, 1e-6), (1e9, 1e9), (-1e6, 
 
 
 def runs(law: str, place: tuple[float, float], n: int, replicates: int, seed: int) -> list[tuple[float, float]]:
-    """Return (share of rows inside, width over the .5 to 99.5 % range) of each bought range."""
+    """Return (share of rows inside, width over the .5 to 99.5 % range) of each estimated range."""
     rng = np.random.default_rng([seed, *map(ord, law), *(abs(hash(part)) % 2**32 for part in place)])
     eps = 3000 / n
     found = []

@@ -29,7 +29,7 @@ NOISE = ((4, 8, 1), (4, 100, 0), (20, 8, 1), (20, 100, 0))  # levels, rows of th
 
 
 def rows_of(levels: int, few: int, rare: int, n: int, effect: float, seed: int) -> tuple[pd.DataFrame, ps.Domain]:
-    """Return rows of which `few` have the level `rare`, whose mean is `effect`, and that of all others zero."""
+    """Return rows of which `few` have the level `rare` with mean `effect`; the mean of all other rows is zero."""
     rng, names = np.random.default_rng(seed), [f"l{k:02d}" for k in range(levels)]
     code = np.r_[np.full(few, rare), rng.choice(np.setdiff1d(np.arange(levels), [rare]), n - few)]
     x = rng.uniform(-1, 1, n)
@@ -47,7 +47,7 @@ def count_sd(budget: Mapping[str, float]) -> float:
 
 
 def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range) -> tuple[float, float, float, float]:
-    """Return the share of fits that give the intercept, what is covered, the length, and how sure the coverage is."""
+    """Return the share of fits that give the intercept, coverage, length, and the std error of the coverage."""
     covered, lengths = [], []
     for seed in seeds:
         rows, domain = rows_of(20, round(size * sd), 0, N, 4.0, seed)
@@ -64,7 +64,7 @@ def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range)
 
 
 def stated(levels: int, few: int, rare: int, budget: Mapping[str, float], seeds: range) -> tuple[float, ...]:
-    """Return the share of coefficients whose noise is stated, what 1.96 of it covers, its error, and the error of x."""
+    """Return the share of coefficients with stated noise, coverage of 1.96 times it, its error, and the error of x."""
     rows, domain = rows_of(levels, few, rare, 4000, 2.0, seeds[0])
     exact = smf.ols("y ~ x + g", rows).fit().params
     share, covered, off_x = [], [], []

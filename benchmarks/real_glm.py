@@ -1,4 +1,4 @@
-"""Real data by dp_glm and robust dp_lm, beside the fits of statsmodels: how far, and how much longer the intervals are.
+"""Real data by dp_glm and robust dp_lm: distance to the fits of statsmodels, and relative length of intervals.
 
 Who has affairs (Fair 1978, logit) and visits to the doctor in the RAND health insurance experiment (Poisson) ship with
 statsmodels; high wages (logit) and log wages (Huber) in the Current Population Survey are where PRIVSTATS_DATA has the

@@ -1,4 +1,4 @@
-"""Real data by dp_lm: how far from least squares, and how much longer the intervals are, at eps = .25, 1 and 4.
+"""Real data by dp_lm: distance to least squares, and relative length of intervals, at eps = .25, 1 and 4.
 
 Three regressions: wages in the Current Population Survey, house prices in King County (both where PRIVSTATS_DATA has
 the files), doctor visits in the RAND health insurance experiment (with statsmodels). Bounds are those that the
@@ -70,7 +70,7 @@ REGRESSIONS = {
 
 
 class Cell(NamedTuple):
-    """What replicates of one method at one eps showed."""
+    """Results of the replicates of one method at one eps."""
 
     distance: float
     ratio: float
@@ -87,7 +87,7 @@ def lengths(fit: Results) -> np.ndarray:
 
 
 def cov_type_of(method: str) -> str:
-    """Return what a method's intervals assume."""
+    """Return the assumptions of a method's intervals."""
     return str(METHODS[method].get("cov_type", "HC"))
 
 

@@ -52,7 +52,7 @@ GIVE_UP = 60_000  # boxes beyond which a thin set is left to an ordinary draw, w
 
 
 class Cut(CheckBoxes):
-    """Boxes of a target on those theta with ``A theta >= b``: what lies outside has no density."""
+    """Boxes of a target restricted to ``A theta >= b``; the density outside is zero."""
 
     def __init__(self, target: Target, A: FloatArray, b: FloatArray) -> None:
         self.A, self.b = A, b
@@ -103,7 +103,7 @@ def projected(thetas: FloatArray, width: float) -> FloatArray:
 
 
 def one_by_one(targets: list[Target], order: list[int], rng: np.random.Generator) -> tuple[FloatArray, int]:
-    """Return draws on what is ordered with those before, and how many had to do without."""
+    """Return draws that are ordered with the draws before, and the number of draws without this order."""
     corners, found, without = signs(targets[0].x.shape[1]), {}, 0
     for j in order:
         below, above = [i for i in found if i < j], [i for i in found if i > j]

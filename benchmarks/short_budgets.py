@@ -28,7 +28,7 @@ MOST_MISSED = 0.05  # share given by steps that auto may not give
 
 
 def responses(kind: str, rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return counts or amounts whose logarithmic mean is linear, and whose law is not that of the family."""
+    """Return counts or amounts with a linear logarithmic mean and another law than the family's."""
     x, z = rng.normal(size=n).clip(-5, 5), (rng.uniform(size=n) < 0.4) * 1.0
     mean = np.exp(0.3 * x - 0.3 * z)
     if kind == "few":

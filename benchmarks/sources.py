@@ -1,4 +1,4 @@
-"""The same rows from several sources: the same bits from each. What a Parquet file costs is in `benchmarks.speed`.
+"""The same rows from several sources give the same bits. `benchmarks.speed` has the time of a Parquet file.
 
 A frame, frames of odd sizes, a table of Arrow, Parquet, CSV, a table of DuckDB and a frame of polars, under one seed.
 Target: equal releases and estimates, for moments, steps, a binomial GLM, a perturbed minimiser, three
@@ -56,7 +56,7 @@ def in_chunks(data: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def bits(n: int, seed: int, folder: Path) -> list[str]:
-    """Print whether all sources give the same bits, and return those that do not."""
+    """Print whether all sources give the same bits, and return the sources that do not."""
     data = drawn(n, np.random.default_rng(seed))
     data.to_parquet(folder / "all.parquet", row_group_size=99_991)
     data.to_csv(folder / "all.csv", index=False)

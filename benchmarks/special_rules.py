@@ -1,4 +1,4 @@
-"""What each special rule of the engine buys: intervals of the case that it was written for, with it and without.
+"""The effect of each special rule of the engine: intervals of its case, with and without the rule.
 
 A rule is switched off by constants at which it never acts, or by a function that does nothing in the place of its own.
 A case is a population of `benchmarks.hard_cases` or
@@ -6,7 +6,7 @@ A case is a population of `benchmarks.hard_cases` or
 over that without privacy, and the share given, with the rule and without.
 
 Target: without the rule coverage of a coefficient falls by .05 or more, or intervals are a tenth longer, or a tenth of
-them is not given. A rule that buys nothing in its case is to be deleted, or its case to be found.
+them is not given. A rule without effect in its case is to be deleted, or its case to be found.
 
     python -m benchmarks.special_rules --seed 1 [--replicates 100] [--names far_bounds]
 """
@@ -90,7 +90,7 @@ RULES = {
 
 
 class Bought(NamedTuple):
-    """What intervals of a case are."""
+    """Intervals of a case."""
 
     covered: float
     length: float
@@ -111,7 +111,7 @@ def case_of(rule: Rule) -> Case:
 
 
 def bought(rule: Rule, replicates: int, seed: int) -> Bought:
-    """Return what intervals of the rule's case are, as the engine stands."""
+    """Return the intervals of the rule's case with the rule."""
     case = case_of(rule)
     table = measured(case.population, rule.n or case.n, rule.promise, replicates, seed)
     slopes = table.drop(index="Intercept", errors="ignore")
@@ -122,7 +122,7 @@ def bought(rule: Rule, replicates: int, seed: int) -> Bought:
 
 
 def without(rule: Rule, replicates: int, seed: int) -> Bought:
-    """Return what intervals of the rule's case are without it."""
+    """Return the intervals of the rule's case without the rule."""
     with ExitStack() as changes:
         changes.enter_context(replaced(rule.off))
         for name, nothing in rule.idle.items():
@@ -131,7 +131,7 @@ def without(rule: Rule, replicates: int, seed: int) -> Bought:
 
 
 def main() -> int:
-    """Print a line for each rule; return 1 if one buys nothing."""
+    """Print a line for each rule; return 1 if a rule has no effect."""
     parser = arguments(__doc__, replicates=100)
     parser.add_argument("--names", nargs="*", default=list(RULES), choices=list(RULES))
     given = parser.parse_args()

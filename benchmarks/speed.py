@@ -1,4 +1,4 @@
-"""What calls cost beside what such a computation costs anyway: ratios of processor time, and peaks of memory.
+"""The cost of calls relative to a reference computation: ratios of processor time, and peaks of memory.
 
 Each row of the table is a call and a reference: fits of statsmodels, or what cannot be undercut, such as X'X of the
 same rows in floats, `np.partition`, pandas' means by group, a file that is read. Both are timed in one process, in
@@ -70,14 +70,14 @@ MB = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What is timed.
+    """A timed call.
 
     Parameters
     ----------
     name : str
     call : callable
     before : callable, optional
-        What is done before each call, and not timed.
+        A call before each timed call, which is not timed.
     clock : callable
         Says how much processor time has been used.
     """
@@ -163,7 +163,7 @@ def forget() -> None:
                 getattr(one, "cache_clear", int)()
 
 
-# what is fitted
+# formulas
 def rows_of(n: int, d: int, seed: int) -> pd.DataFrame:
     """Return rows of a linear model, with outcomes of a logit and a Poisson model."""
     rng = np.random.default_rng([seed, n, d])
@@ -211,7 +211,7 @@ def column_of(n: int, seed: int) -> np.ndarray:
 
 
 def gram(X: np.ndarray, times: float = 1) -> np.ndarray:
-    """Return X'X in floats, in chunks of rows, so many times over."""
+    """Return X'X in floats, in chunks of rows, repeated several times."""
     starts = range(0, int(times * len(X)), CHUNK)
     return sum((X[(some := slice(s % len(X), s % len(X) + CHUNK))].T @ X[some] for s in starts), start=np.zeros(1))
 
@@ -357,7 +357,7 @@ def levels(n: int, seed: int, many: int, most: float | None = None, seconds: flo
 
 
 def level_plans(n: int, seed: int, many: int, most: float) -> list[Case]:
-    """Return plans of moments of a factor, each made anew, beside X'X of the factor's dense columns."""
+    """Return plans of moments of a factor, each computed again, beside X'X of the factor's dense columns."""
     (moments,) = levels(n, seed, many)
     ask: Any = moments.work.call
     plans = [
@@ -429,7 +429,7 @@ def parquet(path: Path) -> list[Case]:
 
 
 def scenes(n: int, seed: int) -> dict[str, Callable[[], list[Case]]]:
-    """Return what is measured together, by title."""
+    """Return the groups of measurements, by title."""
     few = n // 10
     return {
         f"regressions, n = {n:,}, d = 5": partial(regressions, n, seed),

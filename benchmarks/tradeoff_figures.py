@@ -93,7 +93,7 @@ def figure(out: Path) -> None:
 
 
 def print_mixture(delta: float = 1e-6) -> None:
-    """Print what a mixture of kinds costs by its loss distribution, and by its mu alone."""
+    """Print the price of a mixture of promises by its loss distribution, and by its mu alone."""
     promises = (*[ps.PureDP(0.1)] * 10, *[ps.GaussianDP(0.5)] * 3)
     both, alone = together(promises, delta), ps.gdp_eps(mu_of(promises), delta)
     print(f"\n10 x (0.1, 0)-DP beside 3 x 0.5-GDP at delta = {delta:g}: eps = {both:.3f}, by mu alone {alone:.3f}")

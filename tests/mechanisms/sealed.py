@@ -9,7 +9,7 @@ from privstats.mechanisms.order.ranked import Ranked, RankGrid
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """What a gate hands to a mechanism: values, and the cell of each where there are cells."""
+    """The values that a gate passes to a mechanism, with the cell of each value if there are cells."""
 
     values: np.ndarray
     cells: np.ndarray | None = None
@@ -23,11 +23,11 @@ class Sealed:
         return np.asarray(self.values, dtype=float)[:, None]
 
     def scan(self, take=np.asarray):
-        """Parts of some values, of which only one is there at a time."""
+        """Values in parts, of which only one is in memory at a time."""
         for start in range(0, len(self.values), self.part):
             yield take(self.all()[start : start + self.part])
 
 
 def ranked(values, low, high, step):
-    """Values on a grid, as samplers see them."""
+    """Values on a grid, in the form that samplers read."""
     return Ranked(Sealed(np.asarray(values, dtype=float)), RankGrid(low, high, step))

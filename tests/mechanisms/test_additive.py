@@ -1,4 +1,4 @@
-"""Laws of every additive mechanism: what is added has the stated law, at the price of the promise, and no less."""
+"""Laws of every additive mechanism: the noise has the stated law, and the scale that the promise needs."""
 
 import math
 from dataclasses import dataclass, replace
@@ -84,7 +84,7 @@ NORMS = {
 
 
 def radius_of(mechanism, noise):
-    """A scalar of the noise, in units of the sensitivity, whose law the price alone decides."""
+    """A scalar of the noise, in units of the sensitivity, whose law depends on the price alone."""
     if mechanism.norm == "nuclear":
         return np.abs(noise[:, 0])  # of all six entries: a corner of W is W of order 1
     return norm_of(mechanism.norm)(noise)
@@ -103,7 +103,7 @@ def radial_law(mechanism):
 
 
 def stated(mechanism, noise):
-    """p-values that the noise has the norm that its price states, and coordinates the law that it returns."""
+    """p-values that the norm of the noise has the law of its price, and the coordinates the returned law."""
     release, _ = noise_of(mechanism, draws=1)
     drawn = release.law.sample(public_stream(42), DRAWS) * WEIGHTS / SIZE
     radial = stats.kstest(radius_of(mechanism, noise), radial_law(mechanism).cdf).pvalue
@@ -167,7 +167,7 @@ def test_what_is_done_costs_nearly_all_of_the_promise_and_no_more(mechanism, who
     cost = spent(mechanism, mechanism.law(whole, WITHIN, ONE))
     assert whole.covers([cost])
     if isinstance(whole, ApproxDP) and not mechanism.normal:
-        assert cost.eps == pytest.approx(whole.eps)  # pure noise has no use for a delta
+        assert cost.eps == pytest.approx(whole.eps)  # pure noise does not use a delta
     else:
         assert not whole.covers([type(cost)(1.001 * (cost.mu if mechanism.normal else cost.eps))])
 
@@ -191,7 +191,7 @@ def test_a_release_lies_on_a_public_grid_and_repeats():
 
 @mechanisms
 def test_a_release_is_rounded_to_two_to_the_minus_twenty_of_its_noise(mechanism):
-    """Not finer, where the low bits of a total would stand; and not twice as coarse."""
+    """The grid is not finer, which would show the low bits of a total, and not twice as coarse."""
     release, noise = noise_of(mechanism, draws=200)
     step = 2.0 ** (np.floor(np.log2(release.law.scale)) - 20)
     units = (noise / WEIGHTS * SIZE + EXACT.value()) / step
@@ -230,7 +230,7 @@ def test_the_tail_of_laplace_noise_is_as_fine_as_its_centre():
 
 def test_laplace_tails_go_on_from_block_to_block():
     class Extreme:
-        """Passes one block of the tail, then draws as deep as its bits allow."""
+        """Pass one block of the tail, then draw as far into the tail as the bits allow."""
 
         draws = iter([np.full((1, 1), 1e-300), *[np.full((1, 1), 1 - 2.0**-53)] * 3])
 

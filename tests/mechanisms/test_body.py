@@ -1,4 +1,4 @@
-"""The body holds every difference of two rows; its points are uniform; its hull is smaller and holds them too."""
+"""The body contains every difference of two rows, its points are uniform, and its hull is smaller."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ def dimension(q):
 
 
 def moments_of(rows):
-    """What a row contributes: its entries, twice their squares, and the products of two."""
+    """The contribution of a row: its entries, twice their squares, and the products of pairs of entries."""
     j, k = np.triu_indices(rows.shape[1], 1)
     return rows, 2 * rows**2, rows[:, j] * rows[:, k]
 
@@ -42,7 +42,7 @@ def pairs_of_rows(q, seed):
 
 
 def inside(linear, squares, cross):
-    """Membership of K, as it is defined."""
+    """Membership of K, by its definition."""
     a = np.abs(linear)
     j, k = np.triu_indices(linear.shape[1], 1)
     in_two = (a <= 2) & (np.abs(squares) <= 2 - 2 * np.maximum(a - 1, 0) ** 2)
@@ -170,7 +170,7 @@ def test_at_least_six_in_ten_proposals_are_accepted_and_none_too_often(q):
 
 @pytest.mark.parametrize(("q", "share"), [(2, 0.67), (3, 0.227)])
 def test_the_hull_lies_in_the_body_and_fills_a_known_share_of_it(q, share):
-    # the closed hull of all differences takes .65 and about .20, as far as rows on a grid can show
+    # the closed hull of all differences has .65 and about .20 of the volume, by rows on a grid
     points = body.sample_body(public_stream(13), 10_000, q)
     ratio = body.gauge_hull(*points) / body.gauge(*points)
     assert ratio.min() >= 1

@@ -1,4 +1,4 @@
-"""The ends of an interval, drawn by the largest error of their ranks: the law that is drawn, and what it costs."""
+"""The ends of an interval, drawn by the largest error of their ranks: their law and its price."""
 
 import itertools
 import math
@@ -18,11 +18,11 @@ from tests.mechanisms.sealed import ranked
 
 LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
 GRID = RankGrid(LOW, HIGH, STEP)
-WIDE = HEAPED * (HIGH - LOW) / 2  # what the cells of zero and of the upper end are wider by
+WIDE = HEAPED * (HIGH - LOW) / 2  # additional width of the cells of zero and of the upper end
 
 
 def knots_of(values):
-    """Return the ends and the sorted values where the law sees them: the ends' cells are wider."""
+    """Return the ends and the sorted values as they enter the law, in which the cells of the ends are wider."""
     return np.concatenate([[LOW], np.sort(values) + WIDE, [HIGH + 2 * WIDE]])
 
 
@@ -95,7 +95,7 @@ def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
 
 @pytest.mark.parametrize("ends_only", [False, True])
 def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch, ends_only):
-    """What lies beyond is proposed, and is accepted or followed by a draw over all values, once in some draws."""
+    """In some draws a point beyond the window is proposed, and is accepted or followed by a draw over all values."""
     n, rate, draws = 20, 0.9, 1500
     values, targets = np.linspace(0.5, 9.0, n), np.array([9.0, 11.0] if ends_only else [9.0, 10.0, 11.0])
     volume = len(targets) * math.log(box_ranks.Parts(GRID).cells * (n + 1.0))
@@ -114,7 +114,7 @@ def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch
 
 
 def pooled_chi2(seen, expected):
-    """Return the p-value of counts, of which those that are expected to be few are one."""
+    """Return the p-value of counts; cells with small expected counts are pooled."""
     held = expected > 5
     seen, expected = (np.append(x[held], x[~held].sum()) for x in (seen, expected))
     return stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), held.sum())
@@ -152,7 +152,7 @@ def test_whatever_the_values_the_ends_are_ordered_and_inside(n):
 
 
 def test_a_column_of_one_value_is_answered_at_once_on_the_finest_grid():
-    """Its gaps are so short that what lies beyond the window has nearly all of the bound of the mass."""
+    """The gaps are so short that the region beyond the window has nearly all of the bound on the mass."""
     values, targets = np.zeros(300_000), np.array([149_000.0, 150_000.0, 151_000.0])
     for step in (2.0**-26, 2.0**-46):
         drawn = draw_box(ranked(values, -10.0, 10.0, step), targets, 2.5, public_stream(91))

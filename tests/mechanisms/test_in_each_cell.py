@@ -1,4 +1,4 @@
-"""Parallel composition: each cell is answered by itself, and all cells together keep the promise."""
+"""Parallel composition: each cell has its own answer, and all cells together keep the promise."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The holder's half of local protocols: what is sent has the stated law, tells mu of a row, and needs no other row."""
+"""The holder's part of local protocols: an answer has the stated law, costs mu for a row, and needs no other row."""
 
 import math
 from fractions import Fraction
@@ -20,7 +20,7 @@ FINE = 2e-4  # of mu: answers are moved toward zero by 2^-20 of the noise, and r
 
 
 class Silent:
-    """Random numbers that are all zero: what is sent is the answer itself."""
+    """Random numbers that are all zero: the answer is sent without noise."""
 
     def standard_normal(self, size):
         return np.zeros(size)

@@ -1,4 +1,4 @@
-"""The mode: exact probabilities over neighbouring counts, the law drawn, and how far behind the choice is."""
+"""The mode: exact probabilities over neighbouring counts, the law of draws, and the shortfall of the chosen count."""
 
 import itertools
 import math
@@ -118,7 +118,7 @@ def test_any_counts_are_answered_with_one_of_the_candidates(mechanism, eps):
 
 def test_equal_counts_are_chosen_equally_often_though_a_float_may_tie():
     class Ties:
-        """Draws that are all the same: what rounding could do."""
+        """Draws that are all equal: the largest effect of rounding."""
 
         def uniform(self, low, high, size):
             return np.full(size, 0.5)

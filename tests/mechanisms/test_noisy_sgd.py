@@ -1,4 +1,4 @@
-"""NoisySGD: its samples, its clipped sums, the law of its noise, what it releases, and an audit of its claim."""
+"""NoisySGD: its samples, clipped sums, noise law and release, and an audit of its claim."""
 
 import itertools
 import math
@@ -72,7 +72,7 @@ def test_samples_are_of_fixed_size_and_drawn_anew():
 
 @dataclass(frozen=True)
 class Wild:
-    """Gradients that are entries of the rows, whatever they are."""
+    """Gradients that are the entries of the rows."""
 
     def size(self, dim):
         return dim
@@ -183,13 +183,13 @@ def test_any_step_size_ends_at_a_number(step_size):
 
 @pytest.mark.parametrize(("m", "steps", "draws"), [(8, 1, 1200), slow(4, 6, 4000)])
 def test_an_audit_finds_no_more_than_is_claimed_and_half_of_the_noise_is_caught(m, steps, draws):
-    """A row pulls to one side, or to the other, and others do not: one tail of theta is likelier than is allowed."""
+    """The gradient of one row points to one side or the other, all others are zero: the worst case for a tail."""
     eps, delta = 1.0, 0.02
     mechanism = sgd(gradient=Wild(), rows=8, batch=m, steps=steps, clip=1.0, step_size=1.0)
     others = np.zeros((7, 1))
 
     def realised(sigma):
-        """By how many standard errors the worst of some tails exceeds delta."""
+        """Excess of the worst of some tails over delta, in standard errors."""
         ends = []
         for row, seed in ((1.0, 11), (-1.0, 12)):
             rows, rng = np.vstack([others, [[row]]]), public_stream(seed)

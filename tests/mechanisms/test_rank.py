@@ -1,4 +1,4 @@
-"""The rank mechanism: exact density ratios over neighbours, accuracy, and the shapes that are asked for."""
+"""The rank mechanism: exact density ratios over neighbours, accuracy, and the shapes of answers."""
 
 import itertools
 import math
@@ -33,17 +33,17 @@ COARSE = np.linspace(0.0, 1.0, 6)
 STEP = 20 / 2**24
 LINE = Line(-10.0, 10.0, STEP)
 DATA = [values for n in range(5) for values in itertools.combinations_with_replacement(range(6), n)]
-# many interior ranks at once: values that coincide make gaps of no length, where no boundary can be
+# many interior ranks at once: equal values make gaps of length zero, which hold no boundary
 APART = [values for n in range(5) for values in itertools.combinations(range(1, 7), n)]
 
 
 def relation(kind, rows=1):
-    """Values may vanish under "replace", too, as in `neighbours`."""
+    """Under "replace" a value may also be removed, as in `neighbours`."""
     return Relation(rows, exchange=kind == "replace", appear=True)
 
 
 def drawn(mechanism, values, eps, kind="replace", rows=1, stream=None, within=LINE):
-    """Return what the mechanism releases of these values at the price eps."""
+    """Return the mechanism's release for these values at the price eps."""
     sealed = Sealed(np.asarray(values, dtype=float))
     return mechanism.release("q", sealed, PureDP(eps), within, relation(kind, rows), stream).value
 
@@ -74,7 +74,7 @@ def test_no_neighbour_changes_a_probability_by_more_than_eps(level, kind):
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.75, 0.9])
 def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
-    """Three stacks of values: the mass lies in the wide gap between two, the point that tells them apart elsewhere."""
+    """Three stacks of values: the mass lies in the wide gap between two of them, the distinguishing point elsewhere."""
     fine, eps = 2.0**-20, 1.0
     stacks = np.array([fine, 1 - 8 * fine, 1 - fine])
     at = np.array([0.0, fine, 0.5, *stacks, 1 - 4 * fine, 1.0])
@@ -123,7 +123,7 @@ def test_no_neighbour_changes_the_density_of_several_levels_by_more_than_eps(lev
 @pytest.mark.parametrize("ends_only", [False, True])
 @pytest.mark.parametrize("levels", [(0.3,), (0.3, 0.6)])
 def test_no_neighbour_changes_the_density_of_intervals_by_more_than_eps(levels, ends_only, kind):
-    """By the sum of the cells' errors; a single interval is drawn by the largest one: test_box_ranks."""
+    """Drawn by the sum of the cells' errors; a single interval is drawn by the largest error (test_box_ranks)."""
     if len(levels) > 1 and not ends_only:
         pytest.skip("six boundaries among few values take minutes")
     for eps in (0.3, 3.0, 12.0):
@@ -167,7 +167,7 @@ def test_releases_are_on_the_grid_in_the_range_and_ascending(rank, size, kind, e
 
 
 def box_law(x, rate, size):
-    """The law of a rank's error where the largest of `size` counts: uniform up to a gamma distributed radius."""
+    """The law of a rank's error if the density depends on the largest of `size` errors: uniform in a gamma radius."""
     a = rate * np.abs(x)
     beyond = special.gammaincc(size + 1, a) - a / size * special.gammaincc(size, a)
     return np.where(x > 0, 1 - beyond / 2, beyond / 2)
@@ -218,14 +218,14 @@ def test_a_largest_error_is_paid_by_what_a_row_can_move_it():
         slope = 0.5 * stats.norm.ppf(0.975) ** 2 * level * (1 - level)
         for kind in ("replace", "add_remove"):
             rate = box_rate(eps, rows, level, kind, 0.95, ends_only=False)
-            moved = max(level, 1 - level) + slope * rate / c  # ranks stay, what is wanted moves by level +- h'
+            moved = max(level, 1 - level) + slope * rate / c  # ranks stay, the target moves by level +- h'
             moved = moved if kind == "add_remove" else max(1.0, moved)
             assert 2 * rows * moved * rate == pytest.approx(eps, rel=1e-5)
 
 
 @pytest.fixture
 def density(monkeypatch):
-    """The log density by which the mechanism draws an interval: what it hands to the sampler, not what it states."""
+    """The log density that the mechanism passes to the sampler of an interval, which may differ from the stated one."""
     handed = []
     monkeypatch.setattr(
         ends, "draw_box", lambda values, targets, rate, rng: handed.append((targets, rate)) or np.zeros(len(targets))

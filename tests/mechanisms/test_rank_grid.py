@@ -1,4 +1,4 @@
-"""Ranks choose among the points of a public grid, also where none is declared: the low bits of doubles say nothing."""
+"""Ranks choose among the points of a public grid, even if none is declared: the low bits of doubles reveal nothing."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ DRAWN = {
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("drawn", DRAWN)
 def test_where_no_grid_is_declared_numbers_lie_on_one_that_doubles_can_count(drawn, scale):
-    """Of values near 0 doubles have many more digits than of the bounds, and would show them."""
+    """Doubles have many more digits for values near 0 than for the bounds, and would reveal these digits."""
     line = Line(-scale, scale)
     assert FINEST * scale <= grid_of(line).step <= COARSEST * scale
     values = scale * 1e-4 * np.random.default_rng(3).standard_normal(4000)

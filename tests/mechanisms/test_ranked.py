@@ -1,4 +1,4 @@
-"""Values by their ranks: what is taken near some ranks is right, little, and found in few scans."""
+"""Values by their ranks: the values near some ranks are correct, few, and found in few scans."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Ranks on a grid: what is drawn has the stated law, whatever the window; the law of the noise in ranks."""
+"""Ranks on a grid: draws have the stated law for every window; the law of the noise in ranks."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ FINE = 2.0**-30
 
 
 def by_definition(values, level, rate):
-    """Log probabilities of the grid points, one by one: the error of the rank where the line through the knots is x."""
+    """Log probabilities of the grid points, from the error of the rank at which the line through the knots is x."""
     knots = np.concatenate([[LOW], np.sort(np.rint(values / STEP) * STEP), [HIGH]])
     target, errors = level * (len(values) + 1), []
     for x in GRID:

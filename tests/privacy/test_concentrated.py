@@ -1,4 +1,4 @@
-"""rho: what mechanisms cost in it, and what it implies, against what a search over orders finds."""
+"""rho: prices of mechanisms, and implied (eps, delta), against a search over orders."""
 
 import math
 
@@ -96,7 +96,7 @@ def test_rho_alone_implies_less_than_normal_noise_of_it():
         alpha = np.linspace(0, 1, 101)
         known = ZeroCDP(rho).tradeoff(alpha)
         assert (known <= gaussian_tradeoff(alpha, math.sqrt(2 * rho)) + 1e-12).all()
-        for eps in (0.0, 0.2, 1.0, 4.0):  # up to its grid it is the best of all these
+        for eps in (0.0, 0.2, 1.0, 4.0):  # the best of all these orders, up to the grid
             assert (approx_tradeoff(alpha, eps, zcdp_delta(rho, eps)) <= known + 1e-3).all()
 
 

@@ -1,4 +1,4 @@
-"""A ledger counts all or nothing, under its own neighbours only, and whoever charges it at the same time."""
+"""A ledger counts a charge in full or not at all, under its own neighbours only, and with several callers at once."""
 
 import pickle
 import threading
@@ -78,7 +78,7 @@ def test_a_fresh_ledger_has_spent_nothing():
 
 
 def test_charges_at_the_same_time_never_overspend(monkeypatch):
-    """Between the question whether a charge is covered and its entry no other charge may come."""
+    """No other charge may come between the check of a charge and its entry."""
     ledger, covers = Ledger(PureDP(1.0)), PureDP.covers
 
     def slowly(self, *arguments):

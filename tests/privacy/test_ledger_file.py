@@ -1,4 +1,4 @@
-"""A ledger in a file: never free, whoever charges it, whatever ends a process, and whatever becomes of the file."""
+"""A ledger in a file: no charge is lost, with several callers, killed processes and changed files."""
 
 import multiprocessing
 import os
@@ -164,7 +164,7 @@ def test_whenever_a_process_is_killed_no_release_is_without_its_charge(path, tmp
 
 
 class Watched:
-    """Rows that note when they are read."""
+    """Rows that record when they are read."""
 
     in_memory, n = True, 50
 
@@ -180,13 +180,13 @@ class Watched:
 
 
 def connecting(monkeypatch, change):
-    """Let each connection be made, or changed, by another hand."""
+    """Replace the function that opens connections, or change each connection."""
     connect = sqlite3.connect
     monkeypatch.setattr(ledger_file.sqlite3, "connect", lambda where, **given: change(connect, where, given))
 
 
 def full(connect, uri, given):
-    """No page more than the file has."""
+    """The file cannot grow by a page."""
     connection = connect(uri, **given)
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count={pages}")
@@ -298,7 +298,7 @@ def test_a_process_that_was_forked_while_a_thread_charged_can_charge(kept, path,
     charging.wait()
     child = os.fork()
     if child == 0:
-        signal.alarm(5)  # of one that waits for a thread that it has not
+        signal.alarm(5)  # of a process that waits for a thread it does not have
         try:
             ledger.charge([("a part", PureDP(0.25))])
             os._exit(7)
@@ -337,7 +337,7 @@ def test_a_copy_beside_the_original_is_refused_until_it_is_said_to_be_the_only_o
     assert Ledger(path=copy, moved=True).spent() == PureDP(0.25)
     assert Ledger(path=copy).spent() == PureDP(0.25)
     with pytest.raises(BudgetError, match=r"cannot be opened; give a path where it is"):
-        mean(ledger)  # a file that is gone is not replaced by a new one
+        mean(ledger)  # a missing file is not replaced by a new one
 
 
 def altered(path, *statements):
@@ -358,7 +358,7 @@ def test_entries_stay_as_they_are_and_one_that_was_changed_is_noticed(path):
     last = ledger.entries["digest"].iloc[-1]
     altered(path, "DROP TRIGGER no_deletion", "DELETE FROM entries WHERE number = 3")
     assert len(ledger.entries) == 2  # complete from inside ...
-    assert last not in set(ledger.entries["digest"])  # ... but not for who has kept the head
+    assert last not in set(ledger.entries["digest"])  # ... but not for a holder of the head
     altered(path, "DELETE FROM entries WHERE number = 1")
     with pytest.raises(BudgetError, match="was changed from outside"):
         mean(ledger)

@@ -1,4 +1,4 @@
-"""Promises, their parts, groups, and what neighbours do to the contributions of a question."""
+"""Promises, their parts and groups, and the effect of neighbours on the contributions to a question."""
 
 import math
 

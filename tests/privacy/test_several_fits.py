@@ -1,4 +1,4 @@
-"""What several fits keep together: of the same rows, and of disjoint ones."""
+"""The guarantee of several fits together: of the same rows, and of disjoint rows."""
 
 import itertools
 

@@ -140,7 +140,7 @@ def fineness(losses, masses, steps):
 
 @cases
 def test_composed_steps_lie_between_losses_rounded_down_and_losses_rounded_up(sigma, q, steps):
-    """The symmetric loss once more: above 0 as under the mixture, below 0 as under the first law, and the rest at 0."""
+    """The symmetric loss, computed again: above 0 as under the mixture, below 0 as under the first law, otherwise 0."""
     losses, masses = mixtures(0.0, 1 / sigma, 0.0, q)
     reverse, below = mixtures(1 / sigma, 0.0, q, 0.0)
     above = losses > 0

@@ -1,4 +1,4 @@
-"""Made-up fits: estimates with given numbers, and the facts around them."""
+"""Synthetic fits: estimates with given numbers, and the facts of a fit."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -347,7 +347,7 @@ def glm_facts(**changes):
 
 
 def shared_ledger(budget, spent):
-    """Return a ledger from which something is spent."""
+    """Return a ledger with a charge."""
     ledger = Ledger(budget)
     ledger.charge([("fit", spent)], "dp_lm")
     return ledger

@@ -75,7 +75,7 @@ def test_the_list_has_names_of_statsmodels_alone(pairs):
     assert set(ABSENT) <= theirs
 
 
-# ---------------------------------------------------------------- what is public or free
+# ---------------------------------------------------------------- public attributes, and those from releases
 
 
 def test_least_squares_has_the_public_and_free_numbers_of_statsmodels(pairs):
@@ -142,14 +142,14 @@ def test_r_squared_is_that_of_statsmodels_where_noise_is_small(formula, options)
 
 @pytest.mark.parametrize(("mech", "spread"), [("suffstats", 0.03), ("objpert", 0.2)])
 def test_r_squared_has_the_noise_of_its_releases(mech, spread):
-    """Moments have all of the budget, and at eps = 2 hardly any noise; by-products of other methods have much."""
+    """Moments have the whole budget, and at eps = 2 little noise; by-products of other methods have much noise."""
     truth = smf.ols(NUMERIC, DATA).fit().rsquared
     each = [ps.dp_lm(NUMERIC, DATA, eps=2, domain=DOMAIN, mech=mech, rng=seed).rsquared for seed in range(8)]
     assert abs(np.mean(each) - truth) < 3 * np.std(each) / len(each) ** 0.5 < 3 * spread / len(each) ** 0.5
 
 
 def test_r_squared_of_a_minimiser_is_not_biased_by_the_noise_of_its_start():
-    """By the residuals of the start, with shrunk slopes, its mean was .38 for .55."""
+    """With the residuals of the start, whose slopes are shrunk, the mean of R squared was .38 instead of .55."""
     each = []
     for seed in range(16):
         rng = np.random.default_rng(seed)
@@ -182,7 +182,7 @@ def test_adjusted_r_squared_needs_the_number_of_rows():
 
 @pytest.mark.parametrize("options", [{}, {"neighbors": "add_remove"}], ids=str)
 def test_adjusted_r_squared_of_a_subset_counts_its_released_rows(options):
-    """With the 30 rows of this subset replaced by all rows, it was R squared."""
+    """With all rows in place of those of the subset it equalled R squared."""
     subset = "x1 > 0.98"
     theirs = smf.ols("y ~ x2", DATA.query(subset)).fit()
     assert theirs.nobs < 40

@@ -1,4 +1,4 @@
-"""`combine`: what is refused, the guarantee, the summary, and that nothing but releases is in the result."""
+"""`combine`: refusals, the guarantee, the summary, and a result that contains releases only."""
 
 import json
 import pickle
@@ -210,7 +210,7 @@ def test_calls_that_are_wrong_name_the_cure(fits):
 
 
 def test_what_rho_implies_is_that_of_all_fits():
-    """The (eps, delta) of the first fit alone was printed."""
+    """Earlier, the (eps, delta) of the first fit alone was printed."""
     rows, domain = site(1), {"y": (-6, 6)}
     one = [ps.dp_mean("y", rows, rho=0.5, domain=domain) for _ in range(2)]
     same, disjoint = (ps.combine(one, rows=how) for how in ("same", "disjoint"))

@@ -1,4 +1,4 @@
-"""Hypotheses read from text, and what tests of them return."""
+"""Hypotheses read from text, and the results of their tests."""
 
 import numpy as np
 import pytest

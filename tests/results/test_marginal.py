@@ -1,4 +1,4 @@
-"""Marginal means, comparisons and slopes are what patsy's rows make of the coefficients."""
+"""Marginal means, comparisons and slopes equal patsy's rows times the coefficients."""
 
 import warnings
 

@@ -69,14 +69,14 @@ def test_the_law_of_a_tilt_is_that_of_its_noise():
 
 
 def test_every_law_of_a_mechanism_has_a_form():
-    """Laws are told by the names of their classes: a new one is to be written into the table."""
+    """Laws are identified by the names of their classes: a new class needs an entry in the table."""
     text = "\n".join(file.read_text() for file in (Path(ps.__file__).parent / "mechanisms").rglob("*.py"))
     laws = re.findall(r"^class (\w+Law)\b", text, re.MULTILINE)
     assert {*laws, "RankErrors"} - {"ScaledLaw"} == set(FORMS)
 
 
 def test_two_sites_are_averaged_by_hand():
-    """The sums of both sites by their noises: as a reader would do it, who has nothing but the frames."""
+    """The weighted sums of both sites, computed from the frames alone, as a reader would."""
     rng = np.random.default_rng(1)
     sites = [pd.DataFrame({"x": rng.uniform(0, 4, n)}) for n in (400, 800)]
     domain = ps.Domain({"x": (0, 4)}, complete=True)

@@ -1,4 +1,4 @@
-"""Other people's tables take private fits: the numbers are ours, and nothing is made up where a fit gives none."""
+"""Tables of other packages accept private fits: the numbers are ours, and a number that a fit lacks stays empty."""
 
 import warnings
 
@@ -143,7 +143,7 @@ def tool():
     if int(installed("polars").__version__.partition(".")[0]) > 1:
         pytest.skip('marginaleffects 0.6 needs polars below 2; write pip install ".[marginaleffects]"')
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of polars 1, for what marginaleffects calls
+        warnings.simplefilter("ignore", DeprecationWarning)  # of polars 1, in a call of marginaleffects
         yield module
 
 

@@ -1,4 +1,4 @@
-"""Results as pickles and as dicts: nothing is lost, and nothing of the rows is in them."""
+"""Results as pickles and as dicts: they lose nothing and contain nothing of the rows."""
 
 import copy
 import datetime

@@ -1,4 +1,4 @@
-"""Fits side by side: the three golden tables, what fits cost together, and words in place of numbers."""
+"""Fits side by side: the three golden tables, the total price, and words in place of missing numbers."""
 
 import csv
 import io

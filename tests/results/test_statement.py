@@ -107,7 +107,7 @@ def test_every_kind_of_guarantee_has_a_paper_and_a_name_in_the_registry(kind):
 def test_every_method_has_a_paper():
     from privstats.models.base import METHODS
 
-    assert set(METHODS) - set(METHOD_PAPERS) == {"adaptive", "clipped"}  # which become others, or are no paper's
+    assert set(METHODS) - set(METHOD_PAPERS) == {"adaptive", "clipped"}  # which are replaced, or belong to no paper
 
 
 # The registry: fields and values of schemas/deployments-schema.yaml in opendp/deployments-registry-data

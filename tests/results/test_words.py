@@ -242,7 +242,7 @@ def test_decimal_points_stand_in_one_column():
         text = str(fit.summary()).split("-" * 80)[1].splitlines()
         rows = [found for found in text[2:] if re.search(r"\d\.\d.*%$", found)]
         places = {tuple(match.start() for match in re.finditer(r"\.(?=\d)", row[18:])) for row in rows}
-        fixed = {tuple(p for k, p in enumerate(place) if k != 3) for place in places}  # P is "<0.001", or wider by none
+        fixed = {tuple(p for k, p in enumerate(place) if k != 3) for place in places}  # P is "<0.001", or not wider
         assert len(fixed) == 1
 
 

@@ -29,9 +29,11 @@ REPLICATES = 16
 def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, n, eps, replicates):
     result = cell(n, eps, noise, replicates, seed=11)
     if result.kappa > 0.4 and result.given < 0.1:
-        return  # hardly an interval is given, and there is no share to speak of
+        return  # too few intervals are given for a share
     given = 1.0 if result.kappa <= 0.4 else result.given
-    error = math.sqrt(0.95 * 0.05 / (replicates * given))  # of one coefficient; the mean of six is at most as uncertain
+    error = math.sqrt(
+        0.95 * 0.05 / (replicates * given)
+    )  # of one coefficient; the mean of six has at most this standard error
     assert np.nanmean(result.coverage) >= 0.93 - error
     if result.kappa <= 0.4:
         assert result.coverage.mean() <= 0.97 + error
@@ -60,8 +62,8 @@ def test_intervals_that_ignored_the_privacy_noise_would_be_caught(monkeypatch):
 
 @pytest.mark.parametrize("replicates", [50, slow(200)])
 def test_intervals_know_that_the_residual_variance_was_itself_read_off_noisy_moments(replicates):
-    # strong signal, generous budget: noise and sampling error are of one size, and the estimate of sigma^2 can be
-    # zero; taking it for known covered 85 % here
+    # strong signal, large budget: noise and sampling error have equal size, and the estimate of sigma^2 can be
+    # zero; intervals that took it as known covered 85 % here
     rng = np.random.default_rng(13)
     covered = []
     for _ in range(replicates):

@@ -1,4 +1,4 @@
-"""Reduced, seeded version of benchmarks/coverage_location.py: one cell of each kind, and what must not cover."""
+"""Reduced, seeded version of benchmarks/coverage_location.py: one cell of each kind, and wrong intervals."""
 
 import math
 from dataclasses import replace
@@ -164,7 +164,7 @@ def test_means_of_clipped_values_cover_on_skewed_columns_by_group_and_auto_takes
         assert not short_of(np.mean(held[mech]), 0.95, len(held[mech])), mech
     length = {mech: np.median(found) for mech, found in lengths.items()}
     assert 1.5 * length["clipped"] < length[noise]
-    if noise == "gaussian":  # under eps four groups of 5,000 rows are too few: auto keeps to sums
+    if noise == "gaussian":  # under eps four groups of 5,000 rows are too few: auto chooses sums
         assert length["auto"] <= 1.3 * length["clipped"]
     assert length["auto"] <= 1.3 * length[noise]
 

@@ -37,7 +37,7 @@ def few(n=41):
 
 
 def spines(n_abnormal=210, n_normal=100):
-    """Made up, with the columns of the real ones: the classes' medians lie a third of their spread apart or more."""
+    """Synthetic rows with the columns of the real data: class medians differ by a third of their spread or more."""
     rng = np.random.default_rng(17)
     columns = {}
     for center, apart, spread in ((50, 15, 12), (13, 6, 7), (42, 13, 15), (37, 8, 10), (124, -8, 12), (1, 31, 10)):
@@ -146,7 +146,7 @@ def test_an_exact_mean_distance_is_that_of_draws(method, relation):
 
 
 def planned(method, relation, eps):
-    """Return the mechanism of dp_median for a method of the figures, what it may spend, and the values' set."""
+    """Return the mechanism of dp_median for a method of the figures, its budget, and the set of the values."""
     one, of = few(), VERBS[method]
     domain = ps.Domain({"x": tuple(one.within)}, complete=True)
     plan = ps.plan("median", "x", len(one.values), eps, domain=domain, neighbors=relation, inference="none", **of)
@@ -167,7 +167,7 @@ def test_choices_in_the_figures_have_the_law_of_dp_median(method, relation):
     ]
     p, *others = (stats.ks_2samp(np.abs(released), np.abs(some)).pvalue for some in drawn)
     assert p > FAINT
-    assert max(others) < FAINT  # a factor of 2 in the budget would show
+    assert max(others) < FAINT  # a factor of 2 in the budget would be detected
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -206,7 +206,7 @@ def test_a_script_prints_tables_draws_and_says_whether_targets_are_met(
     monkeypatch.setattr(sys, "argv", ["script", "--seed", "1", "--replicates", replicates, "--plot", str(target)])
     if script is vertebral_duff:
         monkeypatch.setattr(vertebral_duff, "load_vertebral", spines)
-    assert script.main() in (0, 1)  # with so few replicates either may be
+    assert script.main() in (0, 1)  # with few replicates either exit status is possible
     assert target.stat().st_size > 10_000
     printed = capsys.readouterr().out
     assert "LaplaceLN, paper" in printed

@@ -36,7 +36,7 @@ def distances_of_figure_2(rows, eps, **options):
 def test_distances_by_objective_perturbation_are_those_of_figure_2(logistic_rows):
     found = {eps: distances_of_figure_2(logistic_rows, eps) for eps in knorm_figure2.TARGETS}
     assert knorm_figure2.misses(found) == []
-    assert np.median(found[1 / 8]) > 2.5 * np.median(found[2.0])  # it is the noise that is seen there
+    assert np.median(found[1 / 8]) > 2.5 * np.median(found[2.0])  # noise dominates there
 
 
 def test_half_of_the_budget_would_show_in_figure_2(logistic_rows):
@@ -163,7 +163,7 @@ def test_auto_is_near_the_best_choice_with_five_predictors_and_not_worse_than_mo
 def test_every_script_prints_a_table_draws_and_says_whether_targets_are_met(script, options, monkeypatch, tmp_path):
     target = tmp_path / "figures" / "drawn.png"
     monkeypatch.setattr(sys, "argv", ["script", "--seed", "1", "--plot", str(target), *options])
-    assert script.main() in (0, 1)  # with so few replicates either may be
+    assert script.main() in (0, 1)  # with few replicates either exit status is possible
     assert target.stat().st_size > 10_000
 
 

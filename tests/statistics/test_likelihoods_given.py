@@ -1,4 +1,4 @@
-"""Generalised linear models: what is given, and what is said of it, where bounds, columns or units are unusual."""
+"""Generalised linear models with unusual bounds, columns or units: which coefficients are given, and which notes."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ import privstats as ps
 
 
 def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
-    """Its column is nearly constant about the middle of the bounds: ten thereof counted, none was given."""
+    """The column is nearly constant, near the middle of the bounds. When ten such columns counted, none was given."""
     given = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -34,7 +34,7 @@ def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
 
 @pytest.mark.parametrize("formula", ["y ~ a * x", "y ~ a + I(a**2) + x"])
 def test_products_and_squares_far_from_zero_are_given(formula):
-    """Each moves eta by the std dev of a year times x, or of its square, which others make up for: none was given."""
+    """Each coefficient moves eta by the std dev of a year times x or x^2, which other terms offset: none was given."""
     domain = {"a": (1990, 2020), "x": (-4, 4), "y": (0, 60)}
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -46,7 +46,7 @@ def test_products_and_squares_far_from_zero_are_given(formula):
 
 
 def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
-    """A quarter of units miss x: what visible counts lack of all units made every bin visible, 13 times too long."""
+    """A quarter of the units lack x. Counted as hidden rows they made every bin visible: lengths 13 times too long."""
     lengths = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
 
 
 def test_clean_amounts_in_wide_bounds_are_given():
-    """Fits 93 and 152 lost x where a sum of eight bins of noise was taken for rows of high leverage."""
+    """Fits 93 and 152 did not give x when the sum of eight bins of noise counted as rows of high leverage."""
     for seed in range(90, 155):
         rng = np.random.default_rng(seed)
         x, g = rng.normal(size=2000), rng.choice(["a", "b"], 2000)

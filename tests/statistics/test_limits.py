@@ -1,4 +1,4 @@
-"""Where releases tell too little a coefficient has no interval, with a note; nowhere does a wrong number look right."""
+"""Where releases have too little information, a coefficient has a note in place of an interval, not a wrong number."""
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,7 @@ def test_coefficients_of_levels_that_few_rows_have_are_nan_and_named_or_covered(
         missing = set(fit.params.index[ends[0].isna()])
         told = "".join(text for text in fit.summary().notes if "not given" in text)
         assert missing <= nan
-        assert nan <= missing or rows == 100  # which is hardly more than the 82 that are needed
+        assert nan <= missing or rows == 100  # little more than the 82 rows needed
         assert all(name in told for name in missing)
         truth = pd.Series({"Intercept": 0.0, "x": 1.0, "g[T.rare]": 1.0, "g[T.a]": -1.0, "g[T.b]": 0.0})
         if levels[0] == "rare":
@@ -119,7 +119,7 @@ def test_a_collinear_pair_hides_no_more_of_a_quantile_than_the_scale_of_the_resp
 
 
 def test_a_sampler_whose_slope_noise_hides_gives_a_constant_that_holds_or_none():
-    """The direction hid no more than information as dense as the residuals allowed: 14 of 60 fits were wrong, now 3."""
+    """The bound on hidden information used the largest density of the residuals: 14 of 60 fits were wrong, now 3."""
     wrong, constant = 0, 2.595  # of the median plane, from 200,000 rows
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -155,7 +155,7 @@ def test_clipped_scores_are_reported_with_what_they_may_move():
 
 @pytest.mark.parametrize("verb", ["huber", "logit"])
 def test_predictors_that_fill_a_tenth_of_their_bounds_cost_little_under_mu(verb):
-    """Bounds ten times too wide made intervals 14 to 41 times too long before scales of columns were bought."""
+    """Bounds ten times too wide made intervals 14 to 41 times too long before the scales of columns were released."""
     n, ratios, right = 10_000, [], []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -224,7 +224,7 @@ def test_moments_of_rare_outcomes_have_intervals_no_shorter_than_without_privacy
 
 @pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 0.5}])
 def test_rare_ones_that_are_declared_as_numbers_are_covered_or_not_given(budget):
-    """Their rows were cut off the Hessian, unseen: their coefficient was 50 for 1, in an interval from 31 to 61."""
+    """Rows were clipped out of the Hessian undetected: the coefficient was 50 instead of 1, its interval 31 to 61."""
     n, lengths = 10_000, []
     domain = {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}
     for seed in range(8):
@@ -240,7 +240,7 @@ def test_rare_ones_that_are_declared_as_numbers_are_covered_or_not_given(budget)
 
 @pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 1.0}])
 def test_rare_ones_that_are_declared_as_numbers_have_no_odds_ratio_that_is_wrong(budget):
-    """Steps went as far as the Hessian without these rows said: half of the intervals missed."""
+    """Steps had the length that the Hessian without these rows implied: half of the intervals missed."""
     n = 10_000
     for seed in range(6):
         rng = np.random.default_rng([seed, 11])

@@ -16,7 +16,7 @@ CELLS = [
     slow("a", 10_000, 5, 1.0, 1.3, LONG),
     slow("rho9", 5000, 5, 1.0, 1.5, LONG),
     slow("skewed", 10_000, 5, 1.0, 1.6, LONG),
-    ("a", 1000, 5, 0.5, 3.5, SHORT),  # 2.2 was reached by intervals that covered too rarely where the mean was curved
+    ("a", 1000, 5, 0.5, 3.5, SHORT),  # intervals of 2.2 covered too rarely where the mean was curved
 ]
 
 

@@ -1,4 +1,4 @@
-"""What auto takes, beside what it might have taken: a few cells of `benchmarks.no_regret`."""
+"""The choice of auto against the other methods: a few cells of `benchmarks.no_regret`."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_auto_gives_no_less_than_what_it_chooses_from(kind, design, promise, n, 
 
 
 def test_few_intervals_are_no_evidence_that_they_do_not_cover():
-    """One of two that missed was told from .93 as one half of all would be."""
+    """One miss of two was judged against .93 as if half of all intervals had missed."""
     few, best = Cell(0.06, np.inf, 0.5, 3, 0.01), Cell(0.06, np.inf, 1.0, 3, 0.01)
     assert compared({"newton": best, "auto": few}, 5000, 12, 0.0) == ""
 

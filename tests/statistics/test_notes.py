@@ -1,4 +1,4 @@
-"""Reduced, seeded versions of the benchmarks that hold what lecture notes teach against exact answers."""
+"""Reduced, seeded versions of the benchmarks that compare lecture notes with exact answers."""
 
 import math
 import sys

@@ -19,7 +19,7 @@ FAMILIES = {"poisson": sm.families.Poisson(), "gamma": sm.families.Gamma(sm.fami
 
 
 def responses(name, rng, n):
-    """Counts that are too many zeros or vary too much, and lognormal amounts."""
+    """Counts with too many zeros or too much variance, and lognormal amounts."""
     x, z = rng.normal(size=n).clip(-5, 5), (rng.uniform(size=n) < 0.4) * 1.0
     mean = 2 * np.exp(0.3 * x - 0.3 * z)
     y = {
@@ -124,7 +124,7 @@ def test_too_many_zeros_cover_at_a_short_budget():
 
 
 def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interval():
-    """It takes a tenth off the scores, in no bin that stands clear of noise: counted by visible bins .50 covered."""
+    """The clip takes a tenth off the scores, in no bin above its noise: with visible bins alone .50 covered."""
     source = partial(dispersed, 0.2, 0.5, 5.0)
     whole = source(np.random.default_rng(0), WHOLE)
     A = sm.add_constant(whole[["x"]].assign(b=whole["g"] == "b").astype(float))
@@ -163,9 +163,9 @@ def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
 
 
 def test_counts_that_are_large_or_zero_are_not_told_from_the_zeros_alone():
-    """Each bin of large counts holds as many rows as noise has; the sum of eight was not looked at: 14 of 27 missed.
+    """Each bin of large counts has as many rows as noise; before the sum of eight bins was tested, 14 of 27 missed.
 
-    Seen from where noise hid a level, what a direction may move was 2 sds of a score: of clean counts 8 of 51 missed.
+    With a bound of 2 sds of a score on a direction hidden by noise, 8 of 51 intervals of clean counts missed.
     """
     domain, given, wrong = {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)}, np.zeros(2), np.zeros(2)
     for seed in range(40):
@@ -183,7 +183,7 @@ def test_counts_that_are_large_or_zero_are_not_told_from_the_zeros_alone():
 
 
 def test_large_counts_of_which_half_are_zero_are_given():
-    """The start, of logarithms, is a ninth of their mean: a step along scores clipped at 3 root m left it there."""
+    """The start, from logarithms, is a ninth of the mean: a step along scores clipped at 3 root m did not move it."""
     domain = {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)}
     for seed in range(3):
         rows = dispersed(0.5, 0.7, 60.0, np.random.default_rng(seed), 10_000)
@@ -209,7 +209,7 @@ def test_visits_by_a_rare_level_cover():
 
 
 def test_a_rare_level_does_not_lengthen_the_others():
-    """Rows of a level with 1.5 % of the rows are held by a ridge on their column; curvature cut them: 9 for 1.5."""
+    """A ridge on the column holds a level with 1.5 % of the rows; clipped curvature gave 9 instead of 1.5."""
     people = ps.datasets.load_randhie().data[["mdvis", "hlthg", "hlthp", "disea"]].astype(float)
     A = sm.add_constant(people[["hlthp", "hlthg", "disea"]])
     domain = {"mdvis": (0, 100), "hlthg": [0, 1], "hlthp": [0, 1], "disea": (0, 60)}

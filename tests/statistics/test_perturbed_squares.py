@@ -36,7 +36,7 @@ def outcomes(rng, n):
     return pd.DataFrame({"x": x, "z": z, "y": (rng.uniform(size=n) < 0.02 * np.exp(0.5 * x + 0.4 * z)) * 1.0})
 
 
-CELLS = {  # rows, eps, domain, and the longest that intervals may be over those without privacy
+CELLS = {  # rows, eps, domain, largest allowed length over that without privacy
     "skewed": (skewed, 3000, 2.0, {"x": (0, 20), "z": (-5, 5), "y": (-20, 20)}, 4.0),
     "claims": (claims, 2000, 4.0, {"x": (-5, 5), "z": (-5, 5), "y": (0, 60)}, 4.0),
     "outcomes": (outcomes, 2000, 2.0, {"x": (-1, 1), "z": (0, 1), "y": (0, 1)}, 6.0),
@@ -65,7 +65,7 @@ def test_intervals_cover_the_coefficients_of_a_population_at_a_short_budget(name
 
 
 def test_the_spread_of_a_square_is_known_though_its_rows_are_the_longest():
-    """Where rows that are held alone told it, the square's interval was 5.1 times that without privacy, now 3.9."""
+    """With rows held by the ridge alone the square's interval was 5.1 times the one without privacy, now 3.9."""
     lengths, covered, n = [], [], 5_000
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -126,7 +126,7 @@ def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
 
 
 def test_the_clip_is_chosen_by_the_noise_of_what_is_left_of_the_budget(monkeypatch):
-    """Optional questions take a part of the coefficients' budget: the law before them is not that of the minimiser."""
+    """Optional questions take a part of the coefficients' budget, which changes the law of the minimiser."""
     foreseen, clip = [], PerturbedSquares.clip
 
     def watched(self, *arguments):
@@ -154,7 +154,7 @@ def test_a_response_whose_bounds_lie_far_out_is_named_with_what_is_assumed():
 
 
 def test_clean_rows_are_not_lengthened_by_noise_in_a_bin_far_out():
-    """Of what curvature takes off any count beyond 3.3 sds was taken for rows: some were 8 to 28 long, .7 as a rule."""
+    """Any count above 3.3 sds counted as rows with clipped curvature: some lengths were 8 to 28, usually .7."""
     lengths = []
     for seed in range(100):
         rng = np.random.default_rng(seed)

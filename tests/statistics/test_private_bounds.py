@@ -1,4 +1,4 @@
-"""Reduced, seeded version of benchmarks/private_bounds.py, and what a fit does with a bought range."""
+"""Reduced, seeded version of benchmarks/private_bounds.py, and fits with an estimated range."""
 
 import numpy as np
 import pandas as pd
@@ -74,7 +74,7 @@ def test_a_column_that_shows_no_range_still_gives_a_result(column):
 def test_a_release_however_far_off_makes_no_fit_fail_that_was_paid_for(formula):
     n = 8000
     data = pd.DataFrame({"x": np.full(n, np.nan), "z": np.full(n, np.nan), "y": np.linspace(0, 1, n)})
-    for seed in range(6):  # of nothing but missing values the rank mechanism draws any number there is
+    for seed in range(6):  # if all values are missing, the rank mechanism draws any number of the range
         fit = ps.dp_lm(formula, data, 4.0, domain={"y": (0, 1)}, bounds_share=0.5, rng=seed)
         assert (np.isfinite(fit.params) | np.isnan(fit.bse)).all()
         assert fit.summary().notes

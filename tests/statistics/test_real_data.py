@@ -1,4 +1,4 @@
-"""dp_lm on real data: close to least squares for its claimed standard errors, whatever the columns look like."""
+"""dp_lm on real data: the distance to least squares agrees with the standard errors for all kinds of columns."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_private_estimates_stay_within_their_errors_of_the_fit_they_hide(name):
         assert fit.params.notna().all() or any("not given" in text for text in fit.summary().notes)
     # distance to the fit without noise is privacy noise alone: its squares average 1, to about 1 / sqrt(12)
     assert 0.3 < np.nanmean(np.square(distances)) < 2.0
-    given = np.isfinite(distances).mean()  # of house prices grade and size are nearly collinear, for this noise
+    given = np.isfinite(distances).mean()  # with this noise, grade and size of houses are nearly collinear
     assert given >= (0.4 if name == "housing" else 1.0)
     if "poly" not in regression.formula:
         truth = smf.ols(regression.formula, data).fit()

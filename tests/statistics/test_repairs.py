@@ -1,4 +1,4 @@
-"""What is reported where the budget, or the data, do not carry the model: shrinkage, ridge, hidden directions."""
+"""Results where budget or data are too small for the model: shrinkage, ridge, hidden directions."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def test_without_intervals_every_estimate_is_given_in_a_hopeless_cell_and_is_not
     slopes = np.linspace(-1, 1, 12)
     for seed in range(3):
         one = fit(uniform(500, slopes, 1.0, seed), 0.05, 8, rng=seed, inference="none", **method)
-        assert np.abs(one.params).max() <= 8  # what moves the response from its middle to an end
+        assert np.abs(one.params).max() <= 8  # a coefficient that moves the response from its middle to an end
         assert [text[:14] for text in one.summary().notes] == ["No intervals: "]
 
 
@@ -157,7 +157,7 @@ def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predi
 
 
 def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
-    """With .12 of eps for the Hessian whatever its noise was, .01 of the coefficients were given."""
+    """With .12 of eps for the Hessian at any noise, .01 of the coefficients were given."""
     slopes, given, covered = np.linspace(-1, 1, 7), [], []
     names = [f"x{k}" for k in range(7)]
     domain = dict.fromkeys(names, (-1, 1)) | {"y": (0, 1)}

@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.speed import calls, level_plans, levels, measured
 
-NOISE = 1.3  # of other work on the machine, which repetitions do not take out
-HELD = {  # what is over its target: may get no worse
+NOISE = 1.3  # allowance for other work on the machine that repetitions do not remove
+HELD = {  # rows above their target must not get slower
     "plan of auto, first": 16.0,
     "moments": 16.0,
 }

@@ -1,4 +1,4 @@
-"""A model is fitted alike however its formula is spelled."""
+"""Different spellings of one formula give the same fit."""
 
 import numpy as np
 import pandas as pd

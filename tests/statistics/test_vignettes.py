@@ -31,10 +31,10 @@ SHOWS = {
     "vertebral.py": ["data: 310", "eps for a width of 3.5", "eps = 8 NO", "rank (default)", "mean   4000"],
 }
 
-FILES = {"housing.py": "king_county_house_sales.csv", "vertebral.py": "vertebral_column_2C.dat"}  # or made-up rows
+FILES = {"housing.py": "king_county_house_sales.csv", "vertebral.py": "vertebral_column_2C.dat"}  # or synthetic rows
 QUICK = ("demo.py",)
 ALL = [path.name for path in sorted(VIGNETTES.glob("*.py")) if path.name != "__init__.py"]
-MOST_SECONDS = 40  # of a processor: more than the 30 of an idle machine, as one that is shared takes longer
+MOST_SECONDS = 40  # seconds of processor time; 30 on an idle machine, more on a shared one
 
 
 def run(name, folder, **environment):
@@ -54,7 +54,7 @@ def run(name, folder, **environment):
 
 
 def assert_drawn(name, folder):
-    """There is one picture, it opens, and it is not of one colour."""
+    """There is one picture, it opens, and it has more than one colour."""
     (picture,) = folder.iterdir()
     assert picture.name == f"{Path(name).stem}.png"
     drawn = plt.imread(picture)
