@@ -6,7 +6,7 @@ GLM by steps, three quantiles and means by group, with `subset=`, `weights=`, `u
 `--replicates` turns; with `--most`, processor time of Dask, over all processes, of at most that many times the time of
 one process that reads the same Parquet files, from the second turn on.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.clusters --seed 1 [--n 1000000] [--replicates 2]
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.clusters --seed 1 [--n 1000000] [--parts 8]
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,6 @@ import privstats as ps
 from benchmarks.common import arguments, verdict
 from benchmarks.sources import DOMAIN, FORMULA, GROUPS, drawn
 
-PARTS = 8
 MEANT = {"unit": "who", "rows_per_unit": 4}
 VERBS: dict[str, Callable[[Any], Any]] = {
     "moments": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
@@ -54,7 +53,7 @@ def rows_of(n: int, seed: int) -> pd.DataFrame:
     return data
 
 
-def places(path: str, opened: ExitStack) -> Iterator[tuple[str, Any]]:
+def places(path: str, parts: int, opened: ExitStack) -> Iterator[tuple[str, Any]]:
     """Yield where the rows of a file can lie."""
     if find_spec("distributed") and find_spec("dask"):
         import dask.dataframe as dd
@@ -70,7 +69,7 @@ def places(path: str, opened: ExitStack) -> Iterator[tuple[str, Any]]:
         options = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "3g"}
         session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
         opened.callback(session.stop)
-        yield "Spark", session.read.parquet(path).repartition(PARTS)
+        yield "Spark", session.read.parquet(path).repartition(parts)
 
 
 def processor_time() -> float:
@@ -97,17 +96,18 @@ def timed(call: Callable[[Any], Any], rows: Any) -> tuple[Any, float]:
     return fit, processor_time() - start
 
 
-def missed_by(n: int, seed: int, turns: int, most: float | None) -> list[str]:
-    """Print the processor time of each place, and return the missed targets."""
+def missed_by(n: int, seed: int, turns: int, most: float | None, parts: int, verbs: Sequence[str]) -> list[str]:
+    """Print what each place costs, and return what was missed."""
     missed, data = [], rows_of(n, seed)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         os.mkdir(f"{folder}/rows")
-        for k, part in enumerate(np.array_split(np.arange(n), PARTS)):
-            data.iloc[part].to_parquet(f"{folder}/rows/{k}.parquet")
-        for name, rows in places(f"{folder}/rows", opened):
-            print(f"{name}, {n:,} rows in {PARTS} parts: seconds of processor time, beside one process on the files")
+        for k, part in enumerate(np.array_split(np.arange(n), parts)):
+            data.iloc[part].to_parquet(f"{folder}/rows/{k:05}.parquet")
+        for name, rows in places(f"{folder}/rows", parts, opened):
+            print(f"{name}, {n:,} rows in {parts} files: seconds of processor time, beside one process on the files")
             for turn in range(turns):
-                for verb, call in VERBS.items():
+                for verb in verbs:
+                    call = VERBS[verb]
                     whole, (_, alone) = call(data), timed(call, f"{folder}/rows")
                     clock = time.monotonic()
                     fit, spent = timed(call, rows)
@@ -127,8 +127,11 @@ def main() -> int:
     parser = arguments(__doc__, 2)
     parser.add_argument("--n", type=int, default=1_000_000)
     parser.add_argument("--most", type=float, help="of Dask's processor time, in that of one process")
+    parser.add_argument("--parts", type=int, default=8, help="of the rows: files")
+    parser.add_argument("--verbs", nargs="+", choices=VERBS, default=list(VERBS))
     options = parser.parse_args()
-    return verdict(missed_by(options.n, options.seed, options.replicates, options.most))
+    given = options.n, options.seed, options.replicates, options.most, options.parts, options.verbs
+    return verdict(missed_by(*given))
 
 
 if __name__ == "__main__":

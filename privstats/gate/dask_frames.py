@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import uuid4
 
@@ -29,6 +29,8 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
+TASKS = 4  # of a pass, at least, for each thread of the workers, where there are as many parts: so progress is shown
+TASK_BYTES = 1 << 26  # of the parts of one task, if it has several: they are in memory together
 TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them, in which a lost worker is noticed
 
 
@@ -57,7 +59,7 @@ class DaskFrame:
     def n(self) -> int:
         client = client_of_dask()
         with nullcontext() if client is None else silent(client):
-            return int(self.frame.map_partitions(len, meta=("n", "int64")).sum().compute())
+            return len(self.frame)
 
     def head(self) -> pd.DataFrame:
         head: pd.DataFrame = self.frame._meta
@@ -73,7 +75,7 @@ class DaskFrame:
             self._planned[what] = self._partitions(work)
         self.parts = len(self._planned[what])
         if client is None:
-            return (work(k, RowPart(part.compute(scheduler="sync"))) for k, part in enumerate(self._planned[what]))
+            return (work(k, part.compute(scheduler="sync")) for k, part in enumerate(self._planned[what]))
         return self._on_workers(client, work)
 
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
@@ -82,10 +84,14 @@ class DaskFrame:
         with silent(client):
             what = (work.reads, work.unit)
             if what not in self._loaded:
-                self._loaded[what] = client.map(RowPart, client.compute(self._planned[what]), pure=False)
-            asked = client.map(work, range(self.parts), self._loaded[what], pure=False, key="privstats")
+                self._loaded[what] = client.compute(self._planned[what])
+                tasks = [[k] for k in range(self.parts)]
+            else:
+                tasks = tasks_of(client, self._loaded[what])
+            rows = [[self._loaded[what][k] for k in some] for some in tasks]
+            asked = client.map(partial(answers_of, work), tasks, rows, pure=False, key="privstats")
             try:
-                yield from (answer for _, answer in as_completed(asked, with_results=True))
+                yield from (answer for _, some in as_completed(asked, with_results=True) for answer in some)
             finally:
                 with suppress(Exception):  # the scheduler may be gone
                     client.cancel(asked)
@@ -98,7 +104,8 @@ class DaskFrame:
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
-        return list(frame.to_delayed())
+        own = f"privstats-{uuid4()}"  # a new name, because another fit at the same time has parts of its own
+        return list(frame.map_partitions(RowPart, meta=(None, object), enforce_metadata=False, token=own).to_delayed())
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
@@ -109,6 +116,28 @@ class DaskFrame:
     def _loaded(self) -> dict[Any, list[Any]]:
         """Partitions loaded on the workers, by the requested columns and the column of units."""
         return {}
+
+
+def answers_of(work: Work, numbers: Sequence[int], parts: Sequence[RowPart]) -> list[Answer]:
+    """Return the answers of some parts, given by their numbers and their rows."""
+    return [work(number, part) for number, part in zip(numbers, parts, strict=True)]
+
+
+def tasks_of(client: Any, loaded: Sequence[Any]) -> list[list[int]]:
+    """Return the parts that each task of a pass answers for: small parts of one worker together, as tasks cost time."""
+    keys = [part.key for part in loaded]
+    places, sizes = client.who_has(keys), client.nbytes(keys, summary=False)
+    many = -(-len(keys) // max(1, TASKS * sum(client.nthreads().values())))
+    tasks, open_tasks = list[list[int]](), dict[str, tuple[list[int], int]]()
+    for k, key in enumerate(keys):
+        place, size = min(places.get(key, ()), default=""), sizes.get(key, TASK_BYTES)
+        task, filled = open_tasks.get(place, ([], TASK_BYTES))
+        if len(task) == many or filled + size > TASK_BYTES:
+            task, filled = [], 0
+            tasks.append(task)
+        task.append(k)
+        open_tasks[place] = task, filled + size
+    return tasks
 
 
 def _placed(frame: pd.DataFrame, unit: str, place: str, parts: int) -> pd.DataFrame:

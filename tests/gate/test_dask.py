@@ -13,7 +13,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import OptionError, PrivacyError, SourceChangedError
-from privstats.gate.dask_frames import silent
+from privstats.gate.dask_frames import TASK_BYTES, TASKS, DaskFrame, silent, tasks_of
 from privstats.gate.elsewhere import PartSums, UnitCount
 from privstats.gate.parts import Answer, RowPart, gather
 from privstats.gate.units import places
@@ -167,6 +167,36 @@ def test_what_is_shipped_shows_and_pickles_no_more_than_it_needs():
     assert not pickle.loads(pickle.dumps(part)).seen
     assert work(3, RowPart([object()])).units is None
     assert UnitCount("nobody")(0, RowPart(frame())).units is None
+
+
+def test_a_fit_has_parts_of_its_own_whatever_fit_reads_the_same_rows():
+    work, data = UnitCount("who"), in_parts(data_of())
+    one, other = ([part.key for part in DaskFrame(data)._partitions(work)] for _ in range(2))
+    assert len({*one, *other}) == len(one) + len(other) == 10
+
+
+def test_small_parts_of_one_worker_are_one_task_and_large_ones_are_not():
+    class Part:
+        def __init__(self, key):
+            self.key = key
+
+    class Client:
+        def who_has(self, keys):
+            return {key: ("ab"[key % 2],) for key in keys if key != 5}  # 5 is lost
+
+        def nbytes(self, keys, summary):
+            return {key: TASK_BYTES // 3 if key >= 20 else 1 for key in keys}
+
+        def nthreads(self):
+            return {"a": 1, "b": 1}
+
+    tasks = tasks_of(Client(), [Part(k) for k in range(100)])
+    assert sorted(k for task in tasks for k in task) == [*range(100)]
+    assert [5] in tasks
+    assert all(len({k % 2 for k in task}) == 1 for task in tasks)
+    assert max(map(len, tasks)) <= 100 / (2 * TASKS) + 1
+    assert max(len(task) for task in tasks if min(task) >= 20) == 3
+    assert len(tasks_of(Client(), [Part(k) for k in range(8)])) == 8
 
 
 def test_a_fit_that_ends_leaves_another_one_silent():
