@@ -29,7 +29,7 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-TASKS = 4  # of a pass, at least, for each thread of the workers, where there are as many parts: so progress is shown
+TASKS = 4  # of a pass, or somewhat fewer, for each thread of the workers: one alone would show no progress
 TASK_BYTES = 1 << 26  # of the parts of one task, if it has several: they are in memory together
 TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them, in which a lost worker is noticed
 
