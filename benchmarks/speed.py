@@ -278,7 +278,7 @@ def calls(n: int, seed: int, d: int = 5) -> list[Case]:
 
 
 def searches(d: int = 5) -> list[Case]:
-    """Return, in seconds, what searches of a budget and of a number of rows take, with nothing remembered."""
+    """Return, in seconds, what searches of a budget and of a number of rows take, and a forecast, all first calls."""
     domain = {**domain_of(d), "z": (0, 10)}
     plans: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "auto": ("lm", "y" + right_of(d), {"eps": 1.0}),
@@ -298,7 +298,8 @@ def searches(d: int = 5) -> list[Case]:
             Case(Work(f"n_for, {name}", partial(plan.n_for, 0.8 * width), forget), None, 1.0),
             Case(Work(f"budget_for, {name}", partial(plan.budget_for, 1.5 * width), forget), None, 1.0),
         ]
-    return cases
+    kng = partial(ps.plan, "rq", "y ~ x1 + x2", 1_000_000, eps=1.0, mech="kng", domain=domain)
+    return [*cases, Case(Work("a plan of kng and its forecast, 1e6 rows", lambda: kng().expected(), forget), None, 2.0)]
 
 
 def wide(n: int, seed: int, d: int) -> list[Case]:

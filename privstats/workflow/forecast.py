@@ -24,20 +24,22 @@ from privstats.mechanisms.base import Additive
 from privstats.mechanisms.order.rank import Rank, grid_of
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
 from privstats.mechanisms.order.ranked import Ranked
+from privstats.mechanisms.quantile_regression.kng import ExponentialQuantile, KNGQuantile
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.exact import Total
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
-from privstats.workflow.assumed import Assumption, assumed_rows
+from privstats.workflow.assumed import ROWS, Assumption, assumed_rows
 
 FITS, FEWER, MOST = (
     range(9),
     range(3),
     45,
-)  # numbers of simulated fits: usual, for pessimistic assumptions, and largest for the user's rows
-SETTLED = 0.08  # std error of the logarithm of an expected width at which no further fit is simulated
-SEVERAL, FEW = 25, 3  # number of draws averaged for an order statistic, and for drawn coefficients
+)  # whose median is expected: usually, of a costly assumption, and of rows that are given
+SETTLED = 0.08  # standard error of the logarithm of an expected width, at which there are fits enough
+SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
+MOST_GIVEN = 4 * ROWS  # rows given to a mechanism whose draws from k copies of all rows are those from one at k eps
 
 T = TypeVar("T")
 
@@ -111,14 +113,18 @@ class Forecast(Conversation):
         seen = total if values is None else values.all().tobytes()
         way = question.label, by, promise, question.within, relation, seen
         if way not in self._said:
-            exact: Any = _Repeated(self._rows, question, max(1, round(self._factor)))
+            times, given = max(1, round(self._factor)), promise
+            if isinstance(by, KNGQuantile | ExponentialQuantile):  # density exp(-eps |k G|) = exp(-(k eps) |G|)
+                copies = min(times, max(1, MOST_GIVEN // max(1, self._rows.source.n)))
+                times, given = copies, promise.as_pure().part(times / copies)
+            exact: Any = _Repeated(self._rows, question, times)
             draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # bins selected by several draws cannot be averaged
-            self._said[way] = _mean(
-                question, by, exact, promise, relation, [public_stream(-3 - k) for k in range(draws)]
-            )
+                draws = 1 if law is None else FEW  # what is chosen among counts has no mean
+            streams = [public_stream(-3 - k) for k in range(draws)]
+            mean = _mean(question, by, exact, given, relation, streams)
+            self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
 
 

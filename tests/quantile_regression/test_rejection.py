@@ -171,7 +171,7 @@ def test_draws_follow_the_density_where_rows_tie_and_x_have_no_full_rank(kind, n
     y = y + 2.0**-3 * rng.uniform(-1, 1, len(y))  # wide enough for the grid
     target = Target(x, y, tau, 1.0, 0.3 if norm != "loss" else 1.5, norm, tilt)
     boxes = CheckBoxes(target)
-    draws = np.array([boxes.draw(rng) for _ in range(600)])
+    draws = np.array([boxes.draw(rng) for _ in range(300)])
     axis, law = square(target, 160)
     assert min(p_values(draws, axis, law)) > 1e-4
     found = np.histogram2d(*draws.T, bins=8, range=[[-1.0, 1.0]] * 2)[0].ravel()
@@ -212,3 +212,16 @@ def test_the_number_of_boxes_stays_small_whatever_ties(k):
 
 def test_it_says_where_it_is_quick():
     assert [exact_for(d) for d in (1, 2, 3, 4, 5)] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("norm", ["hull", "loss"])
+def test_draws_from_copies_of_all_rows_are_those_from_the_rows_at_a_multiple_of_the_rate(norm):
+    x, y = rows(public_stream(3), 12, 2)
+    many = Target(np.repeat(x, 5, axis=0), np.repeat(y, 5), 0.3, 2.0, 0.2, norm, 0.5)
+    once = Target(x, y, 0.3, 2.0, 1.0, norm, 0.5)
+    draws = [
+        np.array([boxes.draw(rng) for _ in range(300)])
+        for boxes, rng in zip(map(CheckBoxes, (many, once)), map(public_stream, (1, 2)), strict=True)
+    ]
+    for j in (0, 1):
+        assert stats.ks_2samp(draws[0][:, j], draws[1][:, j]).pvalue > 0.001

@@ -23,6 +23,7 @@ from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.order.rank import Rank
+from privstats.mechanisms.quantile_regression.kng import KNGQuantile
 from privstats.mechanisms.random import public_stream
 from privstats.models.base import Choice
 from privstats.models.regression import LinearModel
@@ -639,3 +640,22 @@ def test_a_forecast_by_which_a_plan_was_chosen_is_not_made_again(monkeypatch):
     assert len(made) == 2
     plan.expected()
     assert len(made) == 2
+
+
+def test_a_forecast_of_many_rows_draws_coefficients_from_few_for_as_much_more_of_the_budget(monkeypatch):
+    given, once = {}, KNGQuantile.release
+
+    def release(self, name, exact, promise, *others):
+        given[len(exact.all())] = promise
+        return once(self, name, exact, promise, *others)
+
+    monkeypatch.setattr(KNGQuantile, "release", release)
+    plan = planned("rq", n=8 * forecast.ROWS, formula="y ~ x", mech="kng", eps=4.0)
+    (whole,) = (one.promise for one in plan.planned if one.label == "coefficients")
+    given.clear()
+    few = plan.expected()
+    monkeypatch.setattr(forecast, "MOST_GIVEN", 10 * forecast.ROWS)
+    every = plan._forecast(None, None, plan._assumed)
+    assert list(given) == [4 * forecast.ROWS, 8 * forecast.ROWS]
+    assert [promise.eps for promise in given.values()] == pytest.approx([2 * whole.eps, whole.eps])
+    assert few["width"].to_numpy() == pytest.approx(every["width"].to_numpy(), rel=0.05)
