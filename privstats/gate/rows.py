@@ -213,7 +213,8 @@ class Plain:
 
     def total(self) -> Total:
         """Return the exact sum over the rows that were added."""
-        return self.sum + self.question.within.total(np.concatenate(self.waiting)) if self.waiting else self.sum
+        parts = self.waiting if len(self.waiting) < 2 else [np.concatenate(self.waiting)]
+        return sum(map(self.question.within.total, parts), self.sum)
 
 
 class Fold:

@@ -171,8 +171,7 @@ def squared_length(rows: FloatArray) -> FloatArray:
 def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
     """Return entries moved to the nearest point of [low, high]; NaN becomes the point nearest zero."""
     inside: FloatArray = np.clip(rows, low, high)
-    missing = np.isnan(inside)
-    if missing.any():
+    if (missing := np.isnan(inside)).any():
         inside[missing] = min(max(0.0, low), high)
     return inside
 
@@ -184,5 +183,6 @@ def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
         if not (squared < 1e300).all():
             rows = clipped(rows, -1e150, 1e150)  # keeps the squares finite; rows shorter than this do not change
             squared = squared_length(rows)
-        shrunk = np.where(squared > radius * radius, radius * (1 - 1e-15) / np.sqrt(squared), 1.0)
-    return rows * shrunk[:, None]
+        if (outside := squared > radius * radius).any():
+            rows = rows * np.where(outside, radius * (1 - 1e-15) / np.sqrt(squared), 1.0)[:, None]
+    return rows

@@ -117,7 +117,8 @@ class Shells(OneHot):
 
     def project(self, rows: FloatArray) -> FloatArray:
         squared = squared_length(onto_ball(rows, FARTHEST))
-        shells = np.searchsorted(np.square(self.edges[:-1]), squared)
+        beyond = (squared > edge for edge in np.square(self.edges[:-1]))
+        shells = sum(beyond, np.zeros(len(rows), dtype=np.min_scalar_type(self.size)))
         return shells[:, None].astype(np.float64)
 
 
@@ -255,8 +256,7 @@ def _positive_count(cells: int) -> None:
 
 def cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
     """Return numbers rounded down to whole cell numbers, and moved to the range from 0 to cells - 1."""
-    inside: FloatArray = np.floor(clipped(rows, 0.0, cells - 1.0))
-    return inside
+    return np.asarray(np.floor(clipped(rows, 0.0, cells - 1.0)))
 
 
 def _whole(contributions: FloatArray, step: float) -> IntArray:

@@ -466,8 +466,7 @@ def under_the_first(rows: FloatArray) -> FloatArray:
     """Return rows with the first entry (the root of a weight) clamped to [0, 1], and all others to at most its size."""
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
-    np.clip(inside, -root, root, out=inside)
-    return inside
+    return np.clip(inside, -root, root, out=inside)
 
 
 @dataclass(frozen=True)
