@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # number of rows that fit into the processor's cache; a power of two would cause cache conflicts
+CHUNK = 8000  # number of rows that fit into the cache with `TOGETHER` columns; a power of two would cause conflicts
 TOGETHER = 8  # number of columns of a product that are computed at a time
 REMEMBERED = 8  # number of matrices whose tables of summands are cached for the next block
 
@@ -162,9 +162,9 @@ class Block:
         """
         given = np.asarray(matrix, dtype=float).reshape(self.layout.width, -1)
         constant, summands = _summands(self.layout, given.shape[1], given.tobytes())
-        out = np.empty((len(constant), len(self)))
-        for start in range(0, len(self), CHUNK):
-            rows = slice(start, start + CHUNK)
+        out, many = np.empty((len(constant), len(self))), CHUNK * TOGETHER // min(len(constant), TOGETHER)
+        for start in range(0, len(self), many):
+            rows = slice(start, start + many)
             out[:, rows] = constant
             for one in summands:
                 table = one.table

@@ -218,8 +218,8 @@ class Shortened:
         both = block.times(np.column_stack([self.P, self.theta]))
         w, eta = both[:, :-1], both[:, -1]
         root = np.sqrt(np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300)) * block.weight)
-        near = np.abs(block.response - eta) < self.width
-        return w * (root * near)[:, None]
+        w *= (root * (np.abs(block.response - eta) < self.width))[:, None]
+        return w
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +235,8 @@ class ClippedScores:
         both = block.times(np.column_stack([self.P, self.theta]))
         w, eta = both[:, :-1], both[:, -1]
         clip = np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300))
-        return w * (clip * self.loss.psi(eta, block.response) * block.weight)[:, None]
+        w *= (clip * self.loss.psi(eta, block.response) * block.weight)[:, None]
+        return w
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,5 +308,5 @@ class MallowsRows:
             factor = np.sqrt(weight * self.loss.slope(eta, block.response))
         else:
             factor = weight * self.loss.psi(eta, block.response)
-        rows: FloatArray = w * factor[:, None]
-        return rows
+        w *= factor[:, None]
+        return w

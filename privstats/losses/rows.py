@@ -124,8 +124,9 @@ class Scores:
 
     def __call__(self, block: RowBlock) -> FloatArray:
         both = block.times(np.column_stack([self.P, self.theta]))
-        psi = self.loss.psi(both[:, -1], block.response) * block.weight
-        return both[:, :-1] * psi[:, None]
+        w, eta = both[:, :-1], both[:, -1]
+        w *= (self.loss.psi(eta, block.response) * block.weight)[:, None]
+        return w
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +150,9 @@ class HessianRows:
 
     def __call__(self, block: RowBlock) -> FloatArray:
         both = block.times(np.column_stack([self.P, self.theta]))
-        root = np.sqrt(self.loss.slope(both[:, -1], block.response) * block.weight)
-        return both[:, :-1] * root[:, None]
+        w, eta = both[:, :-1], both[:, -1]
+        w *= np.sqrt(self.loss.slope(eta, block.response) * block.weight)[:, None]
+        return w
 
 
 @dataclass(frozen=True, eq=False)
