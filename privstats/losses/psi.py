@@ -140,7 +140,8 @@ class _TransformedBlock:
         columns[-1] = 0.0
         product: FloatArray = self.block.times(columns)
         for k, factor in enumerate(matrix[-1]):
-            product[:, k] += factor * self.response
+            if factor:
+                product[:, k] += factor * self.response
         return product
 
 

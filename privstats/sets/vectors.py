@@ -260,14 +260,13 @@ class SumAndProducts(Packed):
     def project(self, rows: FloatArray) -> FloatArray:
         return toward_zero(onto_ball(rows, self.corner), self.entry_step)
 
-    def _beside(self, rows: FloatArray) -> FloatArray:
-        return np.column_stack([np.full(len(rows), self.corner), rows])
-
     def contribution(self, rows: FloatArray) -> FloatArray:
-        return super().contribution(self._beside(rows))
+        return super().contribution(np.column_stack([np.full(len(rows), self.corner), rows]))
 
     def total(self, rows: FloatArray) -> Total:
-        return super().total(self._beside(rows))
+        first = products(np.full((len(rows), 1), self.corner), rows, self.step)[0]
+        units = np.append(first, products(rows, rows, self.step)[np.triu_indices(self.m)])
+        return Total(tuple(map(int, units)), self.step)
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         i, j = self.pairs
