@@ -301,6 +301,16 @@ def test_a_vector_on_an_edge_lies_in_the_inner_shell_and_the_last_shell_is_open(
     assert within.project(np.array(vectors)).ravel().tolist() == [0, 0, 1, 1, 2, 2, 2, 0]
 
 
+def test_the_number_of_a_shell_is_the_number_of_edges_below_a_length_however_many_there_are():
+    edges = np.arange(1, 301) / 10
+    lengths = np.random.default_rng(7).uniform(0, 35, 4000)
+    within = Shells(1, tuple(edges.tolist()))
+    expected = np.searchsorted(edges[:-1], lengths)
+    np.testing.assert_array_equal(within.project(lengths[:, None])[:, 0], expected)
+    counts = [unit * within.step for unit in within.total(within.project(lengths[:, None])).units]
+    np.testing.assert_array_equal(counts, np.bincount(expected, minlength=300))
+
+
 def test_a_group_is_counted_with_the_sensitivity_of_two_groups():
     """A row leaves one group and joins another: the counts of both move, though each count is of an inner sum."""
     within = ByCell(Squares(1, True), 2)
