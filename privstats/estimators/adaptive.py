@@ -1,7 +1,8 @@
 """Adaptive regression: whiten predictors, then choose between noisy moments, Newton steps and a perturbed minimiser.
 
-Docstrings number the stages: 0 column scales; L levels of factors; 1 second moments of standardised columns (the
-coarse matrix) and the choice. Methods: `sufficient_statistics`, `least_squares` and `perturbed_least_squares`.
+Docstrings number the stages: 0 column scales; L levels of factors; 1 first, noisy second moments of standardised
+columns (the coarse matrix), and the choice. The methods are in `sufficient_statistics`, `least_squares` and
+`perturbed_least_squares`.
 """
 
 from __future__ import annotations
@@ -83,12 +84,14 @@ HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Regression that releases column scales, level counts and a coarse matrix, and then takes the most precise method.
+    """Regression that releases column scales, level counts and rough second moments, then uses the most precise method.
 
     Parameters
     ----------
     noises : Noises
+        Noise mechanisms, one for each kind of query.
     loss : Loss
+        Loss whose sum over rows the fit minimises.
     branches : tuple of str
         Methods to choose from: "moments", "steps" (Newton steps) and "perturbed" (a perturbed minimiser).
     tail : str
@@ -96,7 +99,7 @@ class Adaptive:
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
-        Budget share of the coarse matrix before a perturbed minimiser (`coarse_share`); by default that in `SHARES`.
+        Budget share of the first-stage second moments before a perturbed minimiser; by default the share in `SHARES`.
     """
 
     noises: Noises = NORMAL
@@ -132,7 +135,7 @@ class Adaptive:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
+        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -142,7 +145,7 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether a perturbed minimiser is among the methods; then standard errors use the coarse matrix, too."""
+        """Whether a perturbed minimiser is among the methods; then standard errors also use first-stage moments."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
@@ -201,7 +204,7 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Return the problem before the choice of a method, like `begun`, if intervals also use the coarse matrix."""
+        """Return the estimation problem before the choice of a method, if intervals also use first-stage moments."""
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_scales(box, ranked)
@@ -217,7 +220,7 @@ class Adaptive:
 
 
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an off-diagonal entry of the coarse matrix if rows have norm at most 1."""
+    """Return the noise sd of an off-diagonal entry of the first-stage second moments, for rows of norm at most 1."""
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
 
@@ -228,24 +231,26 @@ class ForecastLaws:
     Parameters
     ----------
     promise : Promise
+        Privacy guarantee of a release: this part of the budget.
     relation : Relation
+        Neighbouring relation of the queries.
     """
 
     promise: Promise
     relation: Relation
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the distribution of the noise that the mechanism `by` would add to the answer of a question."""
+        """Return the distribution of the noise that the mechanism `by` would add to the answer to a query."""
         return by.law(self.promise, question.within, self.relation)
 
 
 def carries_steps(
     by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = UNINFORMATIVE
 ) -> bool:
-    """Return whether the Hessian of Newton steps is expected to exceed its noise, computed from public facts only.
+    """Return whether the Hessian of Newton steps is expected to exceed its noise, by public information alone.
 
-    If not, optional questions are not worth their share, and releasing the moments of the box with the whole budget
-    has less noise than releasing them with the budget left after the first stages of `Adaptive`.
+    If it does not, optional queries are not worth their budget share, and second moments that are released with the
+    whole budget have less noise than with the budget that is left after the first stages of `Adaptive`.
 
     Parameters
     ----------
@@ -258,11 +263,11 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the largest eigenvalue of the coarse matrix's noise at the whole budget, divided by the number of rows."""
+    """Return the largest eigenvalue of the noise of first-stage second moments at the whole budget, per row."""
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
 
 
 def coarse_share(noise: float) -> float:
-    """Return the budget share of the coarse matrix before a perturbed minimiser, given its `coarse_noise`."""
+    """Return the budget share of first-stage second moments before a perturbed minimiser, given `coarse_noise`."""
     return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))

@@ -1,4 +1,4 @@
-"""Common parts of estimators: public facts of a fit, additive mechanisms by kind of question, checks of options."""
+"""Common parts of estimators: public information about a fit, noise mechanisms by kind of query, checks of options."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from privstats.sets.vectors import SumAndProducts
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """Public facts about a fit.
+    """Public information about a fit.
 
     Parameters
     ----------
     offered : int or None
-        Number of rows handed over, if public.
+        Number of rows in the data, if public.
     used : int or None
         Number of rows used, if public: then every row is complete, and no row is left out or weighted.
     units : int or None
-        Number of units, if rows belong to units and their number is public.
+        Number of privacy units (persons), if rows belong to units and the number is public.
     by_unit : bool
-        Whether rows belong to units: then scores are added up within units, and units are counted in place of rows.
+        Whether rows belong to privacy units: then scores are added up within units, and units are counted, not rows.
     intervals : bool
         Whether standard errors are wanted.
     design : Design
@@ -56,7 +56,7 @@ class PublicFacts:
 
 @dataclass(frozen=True)
 class Noises:
-    """Additive noise mechanisms, one for each kind of question.
+    """Additive noise mechanisms, one for each kind of query.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Noises:
 
     @property
     def products(self) -> Mechanism:
-        """Mechanism for second moments of rows in a ball: `matrix`, or matrix-t if `matrix` is for rows in a box."""
+        """Mechanism for second moments of rows of bounded length: `matrix`, or matrix-t if that is for other bounds."""
         return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
 
 
@@ -98,6 +98,7 @@ class ByBranch(Mapping[str, float]):
     Parameters
     ----------
     branches : tuple of str
+        Names of the branches.
     of : callable
         Function that maps a branch to its expected interval length.
     """
@@ -145,7 +146,7 @@ class Estimator(Protocol):
     """An estimator: a frozen dataclass with the user's options as fields.
 
     ``estimator(ask, public)`` returns an estimate of the coefficients of the design's columns. `shares` maps the name
-    of a question to its share of the budget.
+    of a query to its share of the budget.
     """
 
     @property

@@ -40,7 +40,7 @@ def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[flo
 
 
 def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tuple[Scales, Sizes]:
-    """Release scales of the columns, and the numbers of rows and of scores if these are not public."""
+    """Release scales of the columns, and the numbers of rows and of scores if these numbers are not public."""
     scales = column_scales(ask, by, box, public.used)
     released = (scales.rows, scales.rows_sd) if public.used is None else ()
     return scales, replace(sizes_of(ask, by, public, scales.rows), released=released)
@@ -57,23 +57,28 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Release level counts, new scales of some columns and the coarse matrix; return the estimation problem.
+    """Release level counts, new scales of some columns and first second moments; return the estimation problem.
 
     Parameters
     ----------
     ask : Ask
+        Function that asks queries of the data and returns noisy releases.
     by : Noises
+        Noise mechanisms, one for each kind of query.
     public : PublicFacts
+        Public information about the fit, such as numbers of rows.
     box : PublicBox
+        Public bounds and codes of the design's columns.
     scales : Scales
+        Released centres and scales of columns and response.
     sizes : Sizes
         Numbers of rows and scores, before rows of rare levels are left out.
     needed : float
         Smallest number of rows of a factor level whose coefficient can be estimated.
     share_of : tuple of str
-        Labels of the main questions; optional questions take a part of the main questions' budget shares.
+        Labels of the main queries; optional queries take a part of the main queries' budget shares.
     worth : bool
-        Whether optional questions are worth their budget share.
+        Whether optional queries are worth their budget share.
     """
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of, worth)
@@ -99,10 +104,11 @@ def begun_about(
     Parameters
     ----------
     ask : Ask
+        Function that asks queries of the data and returns noisy releases.
     about : TransformedAsk
-        Asks the questions of `ask` about the transformed response.
+        Function that asks the queries of `ask` about rows with the transformed response.
     item : str
-        Label of the question for the Hessian, whose noise decides which levels are estimable.
+        Label of the query for the Hessian, whose noise decides which levels are estimable.
     rows_for_one : float
         Number of rows that are as informative as one row is about a mean or median; multiplies the rows a level needs.
     """

@@ -78,7 +78,7 @@ class ChosenQuantile(ABC):
     Parameters
     ----------
     noises : Noises
-        Mechanisms of the other questions; only `matrix` and `counts` are used.
+        Mechanisms of the other queries; only `matrix` and `counts` are used.
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
@@ -157,7 +157,7 @@ class ChosenQuantile(ABC):
     def _equation(
         self, ask: Ask, box: PublicBox, tau: float, chosen: Release, moments: NoisyMatrix, rows: float
     ) -> EstimatingEquation:
-        """Release the residual scale, and the Hessian by a kernel of suitable width; return the equation to solve."""
+        """Release the residual scale, and the Hessian by a kernel of suitable width; return the estimating equation."""
         assert chosen.law is not None
         item, c, onto = item_of(self.taus, tau).strip(), box.c, to_columns(box)
         theta, unit = onto @ chosen.value, 1.0 + box.offset_reach

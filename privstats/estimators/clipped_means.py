@@ -29,6 +29,7 @@ class ClippedMeans:
     Parameters
     ----------
     noises : Noises
+        Noise mechanisms, one for each kind of query.
     sums : Means, optional
         Estimator from released sums, used instead if its intervals are expected to be shorter.
     """
@@ -38,13 +39,13 @@ class ClippedMeans:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget shares, by name of the question."""
+        """Budget shares, by name of the query."""
         shares = SHARES[self.noises.shares]
         return shares if self.sums is None else {**shares, "sums": 1 - shares["scales"]}
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
+        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
         return MOST_FIRST_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -72,14 +73,14 @@ class ClippedMeans:
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
-        """Return the expected interval length of `sums` over that without privacy, for groups of equal size."""
+        """Return the ratio of interval lengths by `sums` and without privacy, expected for groups of equal size."""
         assert self.sums is not None
         groups, (mean, variance) = len(public.design.names), spread(scales)
         count, total = self.sums.noise_variances(ask, public)
         return float(np.sqrt(1 + (total + mean**2 * count) * groups / (scales.rows * variance)))
 
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
-        """Return the expected interval length of Newton steps over that without privacy; infinite above `MOST_STEPS`.
+        """Return the ratio of expected interval lengths by Newton steps and without privacy; inf above `MOST_STEPS`.
 
         The ratio for sums is at least 1: if steps are chosen wrongly, intervals are at most `MOST_STEPS` times as long.
         """
@@ -91,7 +92,7 @@ class ClippedMeans:
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean and variance of the response, in half-ranges; a variance below its noise is guessed."""
+    """Return the released mean and variance of the response, in half-ranges; guess a variance below its noise."""
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)
 

@@ -1,4 +1,4 @@
-"""Common parts of estimators of means and quantiles: public facts of columns, and questions by column and group."""
+"""Common parts of estimators of means and quantiles: public information about columns, and queries by group."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Grid = float | Mapping[str, float] | None
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Public facts of a column whose mean, quantile or mode is estimated.
+    """Public information about a column whose mean, quantile or mode is estimated.
 
     Parameters
     ----------
@@ -99,11 +99,12 @@ class ColumnFacts:
 
 
 def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:
-    """Return the public facts of each column of a design.
+    """Return the public information about each column of a design.
 
     Parameters
     ----------
     design : Columns
+        Map from rows to the values of the columns, without data.
     grid : float or mapping of str to float, optional
         Step between possible values, for all columns or by column name; by default the declared step, such as
         ``range(0, 101)``.
@@ -161,7 +162,7 @@ def spelled(columns: Sequence[ColumnFacts], values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Builder of questions about all rows, or about each group of rows with one declared level of a column.
+    """Builder of queries about all rows, or about each group of rows with one declared level of a column.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ class Grouping:
 
     @classmethod
     def of(cls, design: Any) -> Grouping:
-        """Return the builder of questions for a design, by group if the design has groups."""
+        """Return the builder of queries for a design, by group if the design has groups."""
         return cls(len(design.group_levels))
 
     @property
@@ -198,12 +199,12 @@ class Grouping:
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
-        """Return the question for the values of column j; `about` is the approximate number of values in each group."""
+        """Return the query for the values of column j; `about` is the approximate number of values in each group."""
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 
     def counts(self) -> Sum:
-        """Return the question for the number of rows, or with groups for the number in each group."""
+        """Return the private query for the number of rows, or with groups for the number in each group."""
         if self.groups:
             return Sum("rows", Group(), Cells(self.groups))
         return Sum("rows", Weight(), Fractions(1))
@@ -249,7 +250,9 @@ def no_intervals(public: PublicFacts, neighbors: Neighbors, noise: Note | None =
     Parameters
     ----------
     public : PublicFacts
+        Public information about the fit, such as numbers of rows.
     neighbors : Neighbors
+        Neighbouring relation: which two data sets count as neighbours.
     noise : Note, optional
         Note on the size of the noise, for a fit that spent its whole budget on the estimates.
     """

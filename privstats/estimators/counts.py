@@ -39,8 +39,9 @@ class Histogram:
     density : bool
         Whether to return densities, the shares of rows divided by the bin widths (by 1 for levels), instead of counts.
     noise : Additive
+        Mechanism that adds noise to counts.
     neighbors : Neighbors
-        Neighbouring relation; with several rows per unit there are no intervals.
+        Neighbouring relation; with several rows per privacy unit (person) there are no intervals.
     """
 
     bins: Any = None
@@ -86,6 +87,7 @@ class Mode:
     grid : float or mapping, optional
         Step between the possible values of a numeric column; these values are then the candidates for the mode.
     mechanism : Mechanism
+        Mechanism that chooses the bin or level.
     neighbors : Neighbors
         The neighbouring relation.
     """
@@ -114,7 +116,7 @@ class Mode:
 
 
 def counts_question(name: str, edges: tuple[float, ...], grouping: Grouping) -> Sum:
-    """Return the question for the number of rows in each bin of a column, in each group."""
+    """Return the private query for the number of rows in each bin of a column, in each group."""
     if len(edges) == 2 and not grouping.groups:
         return Sum(name, Weight(), Fractions(1))
     of = BinOf(grouping.column(0), edges)

@@ -1,4 +1,4 @@
-"""Entries of the rows whose second moments are released: a factor adds as little to a row's length as one number."""
+"""Vectors, one for each row, whose second moments are released: a factor lengthens them no more than one number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Public facts about the entries (1, z) of a row, whose products are released; the response is the last entry.
+    """Public description of rows' vectors (1, z), whose second moments are released; the response is the last entry.
 
     If factor columns are coded by -1 and 1, each entry is as large as the constant, and the noise of all moments is
     proportional to the number of columns. With one indicator per level, a row has a single 1 among the entries of a
@@ -33,6 +33,7 @@ class Entries:
     Parameters
     ----------
     box : PublicBox
+        Public bounds and codes of the design's columns.
     by_level : bool
         Whether entries are indicators of factor levels; otherwise entries are the factors' coded columns.
     counted : bool
@@ -45,9 +46,10 @@ class Entries:
 
     @cached_property
     def coded(self) -> tuple[tuple[int, tuple[int, ...], FloatArray], ...]:
-        """Factors with level indicators, most levels first: (factor, columns replaced, these columns' values by level).
+        """Factors with level indicators in z, most levels first: (factor, replaced columns, their values by level).
 
-        A factor is listed if its indicators replace two or more columns; an interaction also replaces its parts' ones.
+        A factor is listed if its indicators replace at least two columns; an interaction replaces the columns of its
+        parts.
         """
         found, left = [], set(self.box.slopes) if self.by_level else set()
         for k, factor in sorted(enumerate(self.box.design.factors), key=lambda one: -len(one[1].levels)):
@@ -60,19 +62,19 @@ class Entries:
 
     @cached_property
     def others(self) -> list[int]:
-        """Positions of the columns that are entries themselves; the last is the response."""
+        """Positions of the columns that are entries of z themselves; the last position is that of the response."""
         coded = {column for _, columns, _ in self.coded for column in columns}
         return [j for j in (*self.box.slopes, self.box.c) if j not in coded]
 
     @property
     def predictors(self) -> int:
-        """Largest number of nonzero entries of any row, with the constant but without the response."""
+        """Largest number of nonzero entries of (1, z) for any row, without the response."""
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
     @property
     def lighter(self) -> float:
-        """Factor on the noise limits of whitened columns above which moments are chosen; below 1 if columns are many.
+        """Multiplier of the noise limit above which moments are preferred to Newton steps; below 1 if columns are many.
 
         The noise of whitened columns increases with their number; that of moments increases with the number of
         predictors and the response's bounds: Newton steps are more precise at 20 levels of a factor, moments at 60.
@@ -81,7 +83,7 @@ class Entries:
 
     @cached_property
     def within(self) -> BoxProducts:
-        """Set in which the rows' entries lie.
+        """Set in which the vectors z of all rows lie.
 
         The first factor has an entry for every level. These entries add up to the constant, so neither the constant's
         moments nor the number of rows are released. Other factors have an entry for every level but the last.
@@ -105,7 +107,7 @@ class Entries:
 
     @cached_property
     def rows(self) -> RootWeighted | CodedColumns:
-        """Function that gives the entries of each row in a block; their second moments are released."""
+        """Function that computes, for each row of a block of data, the vector z whose second moments are released."""
         box, factors = self.box, tuple(factor for factor, *_ in self.coded)
         columns = np.column_stack([np.eye(box.width)[:, self.others[:-1]], box.response / (1.0 + box.offset_reach)])
         return CodedColumns(factors, columns) if factors else RootWeighted(columns)
@@ -134,7 +136,7 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether level indicators are entries, and the columns determine all predictors among the entries linearly."""
+        """Whether z has level indicators, and all predictors in z are linear functions of the design's columns."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 
@@ -142,7 +144,7 @@ class Entries:
     def from_columns(self) -> FloatArray:
         """Matrix that maps the design's columns to coordinates whose moments have about equal noise, shape (c, c).
 
-        The coordinates are the predictors among the entries if `told` is true; otherwise they are the columns.
+        The coordinates are the predictors in z if `told` is true; otherwise they are the design's columns.
         """
         return np.asarray(np.linalg.inv(self.to_columns[1:-1, :-1]) if self.told else np.eye(self.box.c), dtype=float)
 
@@ -153,6 +155,6 @@ def response_scale(others: float) -> float:
     Parameters
     ----------
     others : float
-        Largest squared length of the other entries of a row.
+        Largest squared length of the entries of a row's vector z other than the response.
     """
     return float(np.sqrt((-1 + np.sqrt(1 + 8 * SIGNAL * others)) / (4 * SIGNAL)))

@@ -34,7 +34,9 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
     Parameters
     ----------
     box : PublicBox
+        Public bounds and codes of the design's columns.
     public : PublicFacts
+        Public information about the fit, such as numbers of rows.
     weight : float or ndarray, shape (rows,)
         Second derivative of a row's loss.
     """
@@ -44,7 +46,7 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
 
 
 def noise_through(hessian: FloatArray, noise: Loading) -> FloatArray:
-    """Return the covariance of ``hessian^-1 noise``, the noise in the estimate; NaN if the Hessian is not known."""
+    """Return the covariance of ``hessian^-1 noise``, the noise in the estimate; NaN if the Hessian is NaN."""
     if not np.isfinite(hessian).all():
         return np.full(hessian.shape, np.nan)
     inverse = np.linalg.pinv(hessian, hermitian=True)

@@ -1,4 +1,4 @@
-"""Noise of the coarse matrix before Newton steps, over the largest noise allowed, computed from public facts."""
+"""Ratio of the noise of second moments before Newton steps to the largest noise allowed, from public information."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privstats.sets.vectors import Products
 
 
 class BySteps(Protocol):
-    """An estimator by Newton steps that start from a coarse matrix (noisy second moments of the columns)."""
+    """An estimator by Newton steps that start from first, noisy second moments of the columns (the coarse matrix)."""
 
     @property
     def noises(self) -> Noises: ...
@@ -22,11 +22,11 @@ class BySteps(Protocol):
     def shares(self) -> Mapping[str, float]: ...
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
+        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
-    """Return the ratio of the coarse matrix's noise to the largest noise at which the Newton steps converge.
+    """Return the ratio of the noise of first-stage moments to the largest noise at which the Newton steps converge.
 
     Above 1 the steps may diverge: the coefficients of a logit with 3 predictors, of length 1.8, ended at length 37 in
     one of 7 fits at a noise of .3, and at .9 at most at a noise of .15.
@@ -34,12 +34,15 @@ def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, colu
     Parameters
     ----------
     estimator : BySteps
+        The estimator by Newton steps.
     promise : Promise
         Privacy guarantee of the whole fit.
     neighbors : Neighbors
+        Neighbouring relation: which two data sets count as neighbours.
     columns : int
         Number of columns of the design.
     rows : int
+        Number of rows.
     """
     within = Products(columns + 1, 1.0)
     part = promise.part(estimator.shares["coarse matrix"])

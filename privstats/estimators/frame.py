@@ -42,7 +42,7 @@ NULL = 1e-8  # size below which an entry of a unit vector in a null space counts
 
 @dataclass(frozen=True, eq=False)
 class StandardFrame:
-    """Standardised columns h = z'K of a row z, the response last, and the box in which they lie.
+    """Standardised columns h = z'K of a row z, with the response last, and the bounds of h.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class StandardFrame:
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
-        """Return a bound on the length of h'W over all rows h in the box."""
+        """Return a bound on the length of h'W over all rows h within the declared bounds."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
@@ -93,7 +93,7 @@ class StandardFrame:
         return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
 
     def reach(self, b: Any) -> float:
-        """Return the largest |h'b| over all rows h in the box."""
+        """Return the largest |h'b| over all rows h within the declared bounds."""
         images = [corners @ b[list(where)] for where, corners in self.parts]
         ends = [sum(float(pick(image)) for image in images) for pick in (np.max, np.min)]
         return max(map(abs, ends))
@@ -101,7 +101,7 @@ class StandardFrame:
 
 @dataclass(frozen=True, eq=False)
 class PublicBox:
-    """Public facts about the rows of a design: positions, bounds and codes of its columns."""
+    """Public information about the rows of a design: positions, bounds and codes of its columns."""
 
     design: Any
 
@@ -152,7 +152,7 @@ class PublicBox:
 
     @cached_property
     def usual(self) -> FloatArray:
-        """Limits of `entries` for the release of scales, as shares of the bounds, shape (slopes + 1,).
+        """Limits of predictors and response for the release of scales, as shares of their bounds, shape (slopes + 1,).
 
         A column with a declared scale has bounds far beyond it; without a limit its variance would be below noise.
         """
@@ -176,7 +176,7 @@ class PublicBox:
 
     @cached_property
     def public_range(self) -> FloatArray:
-        """Matrix M, shape (c, p): theta is M phi with ``|phi| <= 1`` if the mean response is in [-1, 1] over the box.
+        """Matrix M, shape (c, p): if all mean responses lie in [-1, 1], theta is M phi with entries ``|phi_j| <= 1``.
 
         The entries of phi are the means at the levels of the factor with most levels, at the other factors' mean codes;
         the differences of another factor's levels from their mean, at most 2; and the other columns' coefficients.
@@ -199,7 +199,7 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return the directions of theta about which rows at kept levels have no information, shape (c, l), rounded."""
+        """Return directions of theta about which rows at kept levels have no information; rounded, shape (c, l)."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
@@ -306,13 +306,13 @@ class Scales:
 
 
 def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared: bool = False) -> Scales:
-    """Stage 0. Release sums of columns and of their squares, and the number of rows unless it is public.
+    """Release sums of columns and of their squares, and the number of rows unless it is public (stage 0).
 
     Parameters
     ----------
     spared : bool
         Whether to omit the squares of columns coded by -1 and 1, whose sum is the number of rows, and to release the
-        response's squares by a separate question: under pure eps the noise increases with the number of sums.
+        response's squares by a separate query: under pure eps the noise increases with the number of sums.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -326,7 +326,7 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
 
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
-    """Stage 0a. Release the response's sum of squares about its released centre, by a separate question.
+    """Release the response's sum of squares about its released centre, by a separate query (stage 0a).
 
     A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`): replacing a row moves the sum by
     at most 1. The mean square exceeds the variance by the squared error of the centre; the expectation of this error,
@@ -351,7 +351,7 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 
 
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
-    """Return centres and scales, from released sums and squares of the entries of rows in the order `asked`."""
+    """Return centres and scales of columns, from released sums and sums of squares; `asked` has the columns' order."""
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
     rows = float(used) if used is not None else max(float(values[0]), float(sd[0]), 1.0)
@@ -387,6 +387,7 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
     Parameters
     ----------
     box : PublicBox
+        Public bounds and codes of the design's columns.
     mean, variance : float
         Released mean and variance of the response.
     mean_sd, variance_sd : float
@@ -405,16 +406,16 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """Stage 0c. Release centres and scales by ranks, which do not depend on bounds, if variances are below noise.
+    """Release centres and scales by ranks, which do not depend on bounds, if variances are below noise (stage 0c).
 
-    The centre is a median; the scale is a quantile of distances from it (on a log axis) over the normal quantile. A
-    scale above the first released one would be noise, and a quantile understates the scale of a column with an atom:
-    the scale is at most the first one, and at least a multiple of the noise of the column's mean.
+    The centre is a median; the scale is a quantile of distances from the median (on a log axis), divided by the normal
+    quantile. A larger scale than the first released one would be noise, and a quantile is too small for a column with
+    an atom: so the scale is at most the first one, and at least a multiple of the noise of the column's mean.
 
     Parameters
     ----------
     offered : int or None
-        Number of rows handed over, if public; the probability of the quantile depends on this number.
+        Number of rows in the data, if public; the probability of the quantile depends on this number.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     center, scale, below_noise, wrong = (
@@ -486,7 +487,7 @@ class KnownMoments:
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the moments implied by the scales; `moments`, shape (c + 1,): variances over squared scales."""
+        """Return the moments implied by the scales; `moments`: variances divided by squared scales."""
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
         read[[j for j, *_ in box.products]] = False
@@ -581,7 +582,7 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """Stage 0b. Release scales a second time, for products and for columns with variances below their noise.
+    """Release scales a second time, for products and for columns with variances below their noise (stage 0b).
 
     Nothing is released if `worth` is False or no column needs a new scale.
     """

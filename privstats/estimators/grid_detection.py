@@ -31,10 +31,11 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
     Parameters
     ----------
     ask : Ask
-        Asks questions about the rows.
+        Function that asks queries of the data.
     columns : sequence of ColumnFacts
+        Public information about the columns.
     grouping : Grouping
-        Groups of rows; the questions are about the rows of all groups together.
+        Groups of rows; the queries are about the rows of all groups together.
 
     Returns
     -------
@@ -49,7 +50,7 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
 
 
 def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...]) -> Sum:
-    """Return the question for the number of non-zero values, and the number of non-zero values on each grid."""
+    """Return the private query for the number of non-zero values, and the number of non-zero values on each grid."""
     return Sum("grid", OnGrids(values, steps), Fractions(1 + len(steps)), item=f"of {column.code}")
 
 

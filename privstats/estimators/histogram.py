@@ -43,7 +43,7 @@ class Tail:
     fastest : float
         Smallest such ratio, as a share of `slowest`.
     residue : float
-        Hidden counts may exceed their fitted size by `residue` times `RESIDUE` noise sds.
+        Counts that noise hides may exceed their fitted size by `residue` times `RESIDUE` noise sds.
     aligned : bool
         Whether all rows beyond the clip may lie along one coefficient.
     slow : bool
@@ -74,8 +74,9 @@ class Whole(NamedTuple):
     Parameters
     ----------
     number : float
+        The total, public or released.
     sd : float
-        Standard error of `number`: 0 if public; inf for a number of units, since units may have no used row, and for
+        Standard error of `number`: 0 if public; inf for a number of privacy units, which may have no used row, and for
         the sum of the released counts.
     """
 
@@ -97,6 +98,7 @@ class Lengths:
     Parameters
     ----------
     counts, lengths : ndarray, shape (5 * bins,)
+        Numbers of rows, and the length of the scores of these rows.
     hidden : ndarray of bool, shape (5 * bins,)
         Whether a length lies beyond the last visible bin, so that its count is extrapolated.
     sd : float
@@ -115,12 +117,15 @@ class Lengths:
         Parameters
         ----------
         ask : Ask
+            Function that asks queries of the data and returns noisy releases.
         by : Noises
+            Noise mechanisms, one for each kind of query.
         question : Sum
-            Question for the histogram; its set is a `Shells`.
+            Query for the histogram; its set is a `Shells`.
         known : Whole, optional
             Total of the counts; by default the sum of the released counts, as for weighted rows.
         tail : Tail
+            Assumption on the tail of the lengths.
         """
         counts = ask(question, by=by.counts)
         within: Any = question.within
@@ -149,6 +154,7 @@ class Lengths:
         known : Whole or None
             Total number of rows or units; by default the sum of the released counts.
         tail : Tail
+            Assumption on the tail of the lengths.
         law : {"normal", "pure"}
             Noise law of the counts: Laplace noise ("pure") has longer tails.
         """
@@ -181,15 +187,17 @@ class Lengths:
         Parameters
         ----------
         radii : ndarray, shape (k,) or (5 * bins, k)
-            Radii for all lengths, or separate ones for each length.
+            Clipping radii, the same for all rows, or one row of radii for each of the histogram's lengths.
         m : float
-            Number of coordinates, over which the scores of different rows are spread. For a coordinate with the share s
-            of all squared scores, use 1 / s.
+            Number of coordinates among which the scores of different rows are spread. For a coordinate with the share s
+            of the sum of squared scores, use 1 / s.
         tail : Tail
+            Assumption on the tail of the lengths.
         hidden : float, optional
-            Squared largest share of hidden scores along one coefficient, times m; by default `ALONG_HIDDEN`.
+            For scores that the histogram's noise hides: square of the largest share that may lie along one coefficient,
+            times m; by default `ALONG_HIDDEN`.
         size : float
-            Mean ratio of a row's score to its length.
+            Mean ratio of the length of a row's score to the length that the histogram counts.
         """
         along, hidden_along = (
             part_along(ALONG_SEEN, m, tail),
@@ -340,12 +348,13 @@ def best_clip(
     m : int
         Number of coordinates.
     tail : Tail
+        Assumption on the tail of the lengths.
     unseen : float
         Sum of squared lengths of the scores that no bin of the histogram shows.
     always : float
         Bias bound to add at every clip.
     unseen_along : float, optional
-        Share of these scores that may lie along one coefficient; by default that of hidden rows.
+        Share of these scores that may lie along one coefficient; by default the share for rows that noise hides.
 
     Notes
     -----
@@ -405,6 +414,7 @@ def predicted_length(
     scores : float
         Number of rows, or of units.
     tail : Tail
+        Assumption on the tail of the lengths.
     cap : float
         Largest score length that the declared bounds allow, in standard deviations of a residual.
     law : {"normal", "pure"}

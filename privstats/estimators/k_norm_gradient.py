@@ -57,7 +57,7 @@ class ChosenLeastSquares(ABC):
     Parameters
     ----------
     noises : Noises
-        Mechanisms of the other questions; only `matrix` and `counts` are used.
+        Mechanisms of the other queries; only `matrix` and `counts` are used.
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     theta_bound : float
@@ -84,7 +84,7 @@ class ChosenLeastSquares(ABC):
         """Mechanism that draws the coefficients."""
 
     def noise(self, law: Law, hessian: FloatArray) -> Loading:
-        """Return the noise of the score at the drawn coefficients."""
+        """Return the noise of the sum of scores at the drawn coefficients."""
         return Loading(np.eye(len(hessian)), law)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:

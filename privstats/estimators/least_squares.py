@@ -1,7 +1,7 @@
 """Least squares and Huber's loss by noisy Newton steps with clipped scores.
 
-Stages, as numbered in comments: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6 score. All
-clips and radii are functions of earlier releases, and each question's sensitivity is proved for every clip and radius.
+Stages, as numbered below: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6 score. All
+clips and radii are functions of earlier releases, and each query's sensitivity is proved for every clip and radius.
 """
 
 from __future__ import annotations
@@ -58,20 +58,23 @@ def relative_noise(m: int, entry: float) -> float:
     m : int
         Number of coordinates.
     entry : float
-        Noise sd of an entry of the Hessian over the number of rows, with squared row lengths clipped at m.
+        Noise sd of an entry of the Hessian divided by the number of rows, with squared row lengths clipped at m.
     """
     return m * noise_edge(m, entry)
 
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """Expected interval length of Newton steps over that without privacy, computed from noise laws without a release.
+    """Ratio of expected interval lengths by Newton steps and without privacy, from noise distributions alone.
 
     Parameters
     ----------
     ask : Laws
+        Function that returns the noise distribution of a query, without a release.
     by : Noises
+        Noise mechanisms, one for each kind of query.
     tail : Tail
+        Assumption on the tail of score lengths.
     """
 
     ask: Laws
@@ -79,7 +82,7 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the expected interval length, from the names and sets of the questions only."""
+        """Return the ratio of expected interval lengths with and without privacy, before any query is defined."""
         within = SumAndProducts(m, 1.0) if self.by.free_products else Ball(m, 1.0)
         shells = Shells(m, edges(m**0.5 / 8, longest * psi))
         named = (("score", within), ("first step", within), ("score sizes", shells))
@@ -87,20 +90,21 @@ class Lengthened:
         return self.length(asked, longest, psi, sizes)
 
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
-        """Return the expected relative interval length, for rows with slightly heavier tails than normal rows.
+        """Return the ratio of expected interval lengths with and without privacy, for slightly heavy tails of rows.
 
-        The length allows for the noise of the score, for the Hessian's noise times the error of the first step, and for
+        The ratio allows for the noise of the score, for the Hessian's noise times the error of the first step, and for
         the Hessian's noise in its weakest direction.
 
         Parameters
         ----------
         asked : tuple of Sum
-            Questions for the score and the first step, each clipped at 1, and for score lengths.
+            Queries for the score and the first step, each clipped at 1, and for score lengths.
         longest : float
             Upper bound on the length of a row of whitened predictors.
         psi : float
             Upper bound on |psi|, in standard deviations of psi.
         sizes : Sizes
+            Numbers of rows and of scores.
         """
         score, first_step, counts = asked
         m, rows = counts.within.m, sizes.rows  # type: ignore[attr-defined]
@@ -131,6 +135,7 @@ class ScoreVariance:
     Parameters
     ----------
     value : ndarray, shape (m, m)
+        Variance matrix of a row's score.
     metric : Metric
         Root of `value` plus the ridge of rare levels.
     released : bool
@@ -153,6 +158,7 @@ class ReleasedHessian:
     Parameters
     ----------
     matrix : NoisyMatrix
+        The Hessian with its noise.
     sd : float
         Noise sd of an off-diagonal entry.
     cut : float
@@ -176,6 +182,7 @@ class FirstStep(Pilot):
     began : Start
         Coefficients before the step, and the predictors of the Hessian.
     hessian : ReleasedHessian
+        Hessian by which the step was computed.
     T, T_inverse : ndarray, shape (m, m)
         Inverse square root, and square root, of the Hessian per row.
     score : LastRelease
@@ -183,6 +190,7 @@ class FirstStep(Pilot):
     plain : Metric
         Root of the matrix that standardises the score of the first step.
     variance : ScoreVariance
+        Variance of a row's score after the step.
     """
 
     began: Start
@@ -195,7 +203,7 @@ class FirstStep(Pilot):
 
 
 def with_loss(problem: Problem, loss: Loss) -> Start:
-    """Return the start of a loss from the least-squares start; release a residual scale if the loss needs one."""
+    """Return starting coefficients of a loss, from those of least squares; release a residual scale if needed."""
     design = problem.box.design
     loss = loss.in_units(design.response_center, design.response_half)
     if loss.needs_scale:
@@ -204,7 +212,7 @@ def with_loss(problem: Problem, loss: Loss) -> Start:
 
 
 def residual_scale(problem: Problem) -> float:
-    """Return the residual scale: the released median of |residual| over the normal one, in half-ranges."""
+    """Return the residual scale: the released median |residual| divided by that of N(0, 1), in half-ranges."""
     ends = edges(SCALE_BINS, problem.start.largest_psi)
     question = Sum("residual scale", RowResiduals(problem.start.eta), Shells(1, ends), problem.keep)
     counts = np.maximum(problem.ask(question, by=problem.by.counts).value, 0.0)
@@ -219,6 +227,7 @@ class Steps(OneStep):
     Parameters
     ----------
     loss : Loss
+        Loss whose sum over rows the fit minimises.
     """
 
     loss: Loss = SquaredLoss()  # noqa: RUF009
@@ -228,7 +237,7 @@ class Steps(OneStep):
         return self.sizes.scores
 
     def score_sizes(self, start: Start, ends: tuple[float, ...]) -> Sum:
-        """Return the question for the histogram of score lengths."""
+        """Return the private query for the histogram of score lengths."""
         return Sum("score sizes", start.scores, Shells(start.m, ends), self.levels.keep, folded=self.folded)
 
     @property
@@ -236,7 +245,7 @@ class Steps(OneStep):
         return Lengthened(self.ask, self.by, self.tail)
 
     def length(self) -> float:
-        """Return the expected interval length over the length without privacy, for rows with slightly heavy tails."""
+        """Return the ratio of expected interval lengths with and without privacy, for slightly heavy tails of rows."""
         start = self.start
         psi = start.largest_psi / start.sigma
         asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
@@ -269,7 +278,7 @@ class Steps(OneStep):
         return pilot.variance.metric.inverse
 
     def first_hessian(self, start: Start) -> ReleasedHessian:
-        """Stages 2, 3. Release leverages, then the Hessian at the radius that balances noise and lost information."""
+        """Release leverages, then the Hessian at the radius that balances noise and lost information (stages 2, 3)."""
         m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
         leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
@@ -287,7 +296,10 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """Stage 3b. Step along a score with a public clip: the Hessian's noise then multiplies a short final step."""
+        """Take the first step (stage 3b), along scores clipped at a radius that does not depend on the data.
+
+        The final step is then short, and so is its error from the Hessian's noise, which the step multiplies.
+        """
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
         wide = max(
@@ -300,7 +312,7 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """Stage 4. Return the variance of a row's score: from the first step's products, a release, or `sigma`."""
+        """Return the variance of a row's score: from products of first-step scores, a release, or `sigma` (stage 4)."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:
@@ -342,19 +354,21 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and the part missing in the histogram, over `variance`.
+        """Return a lower bound on the sum of squared residuals, and the part of this sum that the histogram hides.
 
-        Rare outcomes have long scores beyond a gap in the histogram, too few to exceed the noise of any bin. If the
-        histogram shows much less than the coarse matrix allows, or the response may have two values, one of them rare,
-        the sum of all squared residuals is released without a clip. Otherwise only rare outcomes count as missing.
+        Both are divided by `variance`. Rare outcomes have long scores beyond a gap in the released histogram of score
+        lengths, too few to exceed the noise of any bin. If the histogram shows a much smaller sum than the upper bound
+        from the first release of second moments, or the response may have two values, one of them rare, the sum of all
+        squared residuals is released without a clip. Otherwise only rare outcomes count as hidden.
 
         Parameters
         ----------
         u : Start
+            Coefficients at which the residuals are computed.
         variance : float
             Mean variance of a score's coordinates, approximately the variance of the residuals.
         seen : float
-            Sum of squared residuals that the histogram shows, over `variance`.
+            Sum of squared residuals that the histogram shows, divided by `variance`.
         """
         most, largest, rarer = self.rows * u.most_sigma**2, u.largest_psi, self.levels.rarer
         of = SquaredResiduals(u.eta, largest)
@@ -413,7 +427,7 @@ class Steps(OneStep):
         return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors by the Hessian's noise and by clips, for a score that is linear (Huber's is nearly so)."""
+        """Return errors due to the Hessian's noise and to clips, for scores linear in theta (Huber's nearly are)."""
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
         root, moved = pilot.variance.metric.root, pilot.start

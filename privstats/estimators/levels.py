@@ -113,7 +113,7 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Stage L. Release counts of factor levels; leave out of the fit levels with too few rows, and their rows.
+    """Release counts of factor levels; leave levels with too few rows, and these rows, out of the fit (stage L).
 
     No counts of a factor are released if sums of columns already show that each of its levels has enough rows.
 
@@ -122,7 +122,7 @@ def readable_levels(
     needed : float
         Number of rows that a level needs to be kept.
     share_of : tuple of str
-        Main questions, one for each method; the counts take a part of their budget share.
+        Main queries, one for each method; the counts take a part of their budget share.
     worth : bool
         Whether the counts are worth their budget share.
     intervals : bool
@@ -218,7 +218,7 @@ def with_most_rows(
 
 
 def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
-    """Return the optional question for the number of rows (or sum of weights) at each level of the k-th factor."""
+    """Return the optional query for the number of rows (or sum of weights) at each level of the k-th factor."""
     factor = box.design.factors[k]
     levels = len(factor.levels)
     weighted = bool(box.design.weighted)
@@ -305,13 +305,14 @@ def hidden_levels(
     estimate: Estimate,
     rows: float,
 ) -> tuple[Note, ...]:
-    """Return notes on the levels with too few rows whose coefficients, or the noise of these, are not given.
+    """Return notes on the levels with too few rows whose coefficients, or the coefficients' noise, are not given.
 
     Parameters
     ----------
     seen : iterable of (int, ndarray, ndarray, ndarray)
         For each factor: its index, the counts of its levels, their sds, and the counts that the levels need.
     estimate : Estimate
+        Estimate of the fit.
     rows : float
         Number of rows.
     """

@@ -81,6 +81,7 @@ class LikelihoodSteps:
     Parameters
     ----------
     noises : Noises
+        Noise mechanisms, one for each kind of query.
     loss : Likelihood
         Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
@@ -107,7 +108,7 @@ class LikelihoodSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
+        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
         return MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -167,11 +168,13 @@ class Stride:
     Parameters
     ----------
     metric : ndarray, shape (m, m)
+        Matrix by which the predictors were multiplied.
     score : ndarray, shape (m,)
         The released score of predictors multiplied by `metric`.
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
+        The step in these coordinates.
     """
 
     metric: FloatArray
@@ -187,7 +190,7 @@ class LastStep:
     Parameters
     ----------
     size : ndarray, shape (c,)
-        Length of the step for each coefficient (user's units) over the largest length at which the step is valid.
+        Length of the step for each coefficient (user's units), divided by the largest valid length of a step.
         Rows are weighted by their part in a coefficient's information: a step that is long in one group only does
         not affect coefficients about which the group has no information.
     effective : ndarray, shape (c,)
@@ -227,6 +230,7 @@ class LikelihoodStep(OneStep):
     Parameters
     ----------
     loss : Likelihood
+        Negative log-likelihood of the model.
     """
 
     loss: Likelihood = field(kw_only=True)
@@ -238,7 +242,7 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of scores that unidentified directions may explain: `ETA_SIGNAL`, times the root information."""
+        """Largest sd of scores that unidentified directions may explain: `ETA_SIGNAL` times the root of information."""
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
@@ -305,7 +309,7 @@ class LikelihoodStep(OneStep):
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release the histogram of score lengths; `name` and `item` label the question."""
+        """Release the histogram of score lengths; `name` and `item` label the query."""
         m = w.m
         longest = self.loss.largest(0.0) * w.longest
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
@@ -316,7 +320,7 @@ class LikelihoodStep(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
-    """The fit of a likelihood by Newton steps: questions of each stage, and inference."""
+    """The fit of a likelihood by Newton steps: queries of each stage, and inference."""
 
     @property
     def asks_meat(self) -> bool:
@@ -467,6 +471,7 @@ class NewtonSteps(LikelihoodStep):
         Parameters
         ----------
         step : Step
+            All releases of the fit.
         spread : ndarray, shape (m, m)
             Expected second moments of a score: sampling error plus noise of the last two steps.
         """
@@ -508,6 +513,7 @@ def effective_share(
     Parameters
     ----------
     family : Family
+        Family and link of the model.
     eta : ndarray, shape (k,)
         Linear predictor of synthetic rows at the estimate.
     rows : ndarray, shape (k, m)
@@ -517,6 +523,7 @@ def effective_share(
     spread : ndarray, shape (m, m)
         Expected second moments of the score, noise included.
     to_coefficients : ndarray, shape (c, m)
+        Matrix that maps coordinates to the coefficients.
     """
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T

@@ -50,9 +50,11 @@ def with_marginal_effects(
     Parameters
     ----------
     ask : Ask
+        Function that asks queries of the data and returns noisy releases.
     by : Noises
-        Mechanisms; `columns` answers the question.
+        Mechanisms; `columns` answers the query.
     design : Design
+        Map from rows to the columns of the model, without data.
     family : Family
         Family of the model, scaled to the largest response.
     levels : KeptLevels

@@ -35,7 +35,7 @@ class Means:
     noise : Additive
         Additive noise mechanism; its norm determines the sensitivity of the sums.
     neighbors : Neighbors
-        Neighbouring relation; with several rows per unit there are no intervals.
+        Neighbouring relation; with several rows per privacy unit (person) there are no intervals.
     """
 
     noise: Additive = field(default_factory=Laplace)
@@ -43,7 +43,7 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the question for all sums, and the set of the values of a row in one group."""
+        """Return the private query for all sums, and the set of the values of a row in one group."""
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)

@@ -53,13 +53,14 @@ SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
 
 @dataclass(frozen=True)
 class NoisyGradientDescent:
-    r"""``theta <- theta - eta (g + N_k)``, K times: g the mean score, N_k normal noise of sd ``2 B sqrt(K) / (n mu)``.
+    r"""Noisy gradient descent: K steps ``theta <- theta - eta (g + N)``, g the mean score and N normal noise.
 
     Privacy: neighbours replace one row, n is public. A row's score is clipped to a ball of radius B, so that the sum
-    changes by at most 2 B; K releases at mu / sqrt(K) each are mu-GDP in total. Of K + 2 parts of mu^2 the steps have
-    K, the Hessian and the score variance one each; the paper gives mu to each of these three, sqrt(3) mu in all.
-    Sums of products of rows no longer than r change by at most r^2 (`Products`), so that the noise of a matrix has sd
-    ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off it (in the paper 2 r^2 everywhere).
+    changes by at most 2 B; K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total. Of K + 2
+    parts of mu^2 the steps have K, the Hessian and the score variance one each; the paper gives mu to each of these
+    three, sqrt(3) mu in all. Sums of products of rows no longer than r change by at most r^2 (`Products`), so that the
+    noise of a matrix has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off it (in the paper 2 r^2
+    everywhere).
 
     Intervals: with M the Hessian and ``R = I - eta M`` the noise of the last iterate has the covariance
     ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``, to which the sandwich is added. The remaining
@@ -71,6 +72,7 @@ class NoisyGradientDescent:
     Parameters
     ----------
     noises : Noises
+        Noise mechanisms, one for each kind of query.
     loss : Loss
         Huber's loss or another bounded one, or a logistic likelihood.
     rows : int
@@ -78,7 +80,7 @@ class NoisyGradientDescent:
     steps : int, optional
         Number of steps K; by default ``ceil(8 log n)``.
     step_size : float, optional
-        Step size eta; by default one over the largest curvature.
+        Step size eta; by default 1 divided by the largest curvature.
     clip : float
         Length C: a row has weight ``min(1, C^2 / |x|^2)``. Numbers are in half-ranges / sqrt(3), or in declared scales.
     tuning : float
@@ -122,7 +124,7 @@ class NoisyGradientDescent:
 
     @property
     def curvature(self) -> float:
-        """Largest curvature of a row's loss: C^2 times the largest slope of psi."""
+        """Largest curvature of a row's loss: the squared length `clip` times the largest slope of psi."""
         return self.clip**2 * self.loss.largest_slope
 
     @property
@@ -132,7 +134,7 @@ class NoisyGradientDescent:
 
     @property
     def eta(self) -> float:
-        """Step size, by default one over the largest curvature of a row's loss."""
+        """Step size, by default 1 divided by the largest curvature of a row's loss."""
         return self.step_size or 1 / self.curvature
 
     @property
@@ -214,6 +216,7 @@ class NoisyGradientDescent:
         Parameters
         ----------
         estimate : NormalEstimate
+            Estimate of the fit.
         one : ndarray, shape (c,)
             Std errors of one Newton step by ``mech="newton"``, with that method's budget share for the score.
         """
@@ -244,11 +247,12 @@ class NoisyGradientDescent:
 
 @dataclass(frozen=True)
 class NoisyNewton(NoisyGradientDescent):
-    r"""``theta <- theta - eta (H + W_k)^-1 (g + N_k)``, K times, with a newly released Hessian in each step.
+    r"""Noisy Newton: K steps ``theta <- theta - eta (H + W)^-1 (g + N)``, g mean score, H Hessian, N and W noise.
 
-    Privacy as for `NoisyGradientDescent`: the K Hessians have the same part of mu^2 as the K scores; the last Hessian
-    and the score variance each have the part of one score. Eigenvalues of a Hessian are raised to ``sqrt(2 p)`` sds of
-    its noise, the noise's largest eigenvalue; steps are at most three residual scales long. Both are post-processing.
+    A Hessian is released in each step. Privacy as for `NoisyGradientDescent`: the K Hessians have the same part of mu^2
+    as the K scores; the last Hessian and the score variance each have the part of one score. Eigenvalues of a Hessian
+    are raised to ``sqrt(2 p)`` sds of its noise, the noise's largest eigenvalue; steps are at most three residual
+    scales long. Both are post-processing.
 
     Intervals: with ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
     ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'`` (in the paper, the last step's only).
@@ -286,12 +290,14 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """Builder of questions about scaled rows x with weights ``w = min(1, C^2 / |x|^2)``.
+    """Builder of queries about scaled rows x with weights ``w = min(1, C^2 / |x|^2)``.
 
     Parameters
     ----------
     loss : Loss
+        Loss whose sum over rows the fit minimises.
     box : PublicBox
+        Public bounds and codes of the design's columns.
     clip : float
         The length C.
     scales : ndarray, shape (c,)
@@ -317,7 +323,7 @@ class ScaledRows:
 
     @classmethod
     def of(cls, loss: Loss, box: PublicBox, clip: float, tuning: float, sigma: float | None, n: int) -> ScaledRows:
-        """Return the builder of questions about the rows of a design."""
+        """Return the builder of queries about the rows of a design."""
         declared = np.minimum(box.design.declared_scales, UNIT)
         scales, known = np.ones(box.c), bool((box.design.declared_scales[box.slopes] < 1).all())
         scales[box.slopes] = declared[box.slopes]
@@ -381,24 +387,24 @@ class ScaledRows:
         return value[:-1], value[-1] / self.both.weight + self.both.largest * present / self.n, sd
 
     def hessian(self, at: Iterate, name: str, item: str = "") -> Sum:
-        """Return the question for the Hessian, the sum of ``w slope x x'``."""
+        """Return the private query for the Hessian: the sum of ``w slope x x'`` over rows x, w their weights."""
         loss, _ = self.at(at)
         within = Products(self.box.c, self.clip * loss.largest_slope**0.5)
         return Sum(name, self.weighed(loss, self.P, at, squared=True), within=within, item=item)
 
     def meat(self, at: Iterate) -> Sum:
-        """Return the question for the score variance, the sum of products of scores."""
+        """Return the private query for the sum over rows of outer products of scores, for the sandwich variance."""
         loss, scale = self.at(at)
         within = Products(self.box.c, self.clip * self.largest_psi)
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
-        """Return the row function, with predictors z'P, of scores, or of rows whose products add up to the Hessian."""
+        """Return the function that computes rows' scores, or (`squared`) vectors whose products add to the Hessian."""
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
 
 def edge(matrix: NoisyMatrix) -> float:
-    """Return the largest eigenvalue of a matrix's noise: ``sqrt(2 p)`` noise sds of a diagonal entry."""
+    """Return the largest eigenvalue of a p x p matrix's noise, approximately ``sqrt(2 p)`` sds of a diagonal entry."""
     p = len(matrix.value)
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 

@@ -31,11 +31,12 @@ class NoisyStochasticDescent:
     """Estimator by gradient steps on random subsamples of fixed size; only the last iterate is released.
 
     Privacy: `NoisySGD`, with the whole (eps, delta); neighbours replace one row, n is public. Numeric columns and the
-    response, whose residuals are clipped, are in half-ranges over sqrt(3), or in declared scales.
+    response, whose residuals are clipped, are in half-ranges / sqrt(3), or in declared scales.
 
     Parameters
     ----------
     noises : Noises
+        Noise mechanisms, one for each kind of query.
     loss : Loss
         Huber's loss or another bounded one, or a logistic likelihood.
     rows : int
@@ -43,7 +44,7 @@ class NoisyStochasticDescent:
     steps : int, optional
         Number of steps, by default 100.
     step_size : float, optional
-        Step size, by default one over the largest curvature of a row of length `LENGTH`.
+        Step size, by default 1 divided by the largest curvature of a row of length `LENGTH`.
     batch : int, optional
         Number of rows in a subsample, by default a tenth of all rows.
     clip : float, optional

@@ -48,8 +48,9 @@ class PerturbedLikelihood:
     Parameters
     ----------
     noises : Noises
-        Mechanisms of all questions except the coefficients.
+        Mechanisms of all queries except the coefficients.
     loss : Likelihood
+        Negative log-likelihood of the model.
     split : float
         Share of the coefficients' budget for the random linear term; the ridge has the rest.
     tail : {"usual", "cautious"}
@@ -122,7 +123,9 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     size : float
         Mean |psi|: the weight of a long row removes this times the row's excess length from its score.
     m : int
+        Number of coordinates.
     tail : Tail
+        Assumption on the tail of the lengths.
     """
     p = lengths.lengths
     tried = p[p >= min(m**0.5, p[-2])]
@@ -147,11 +150,12 @@ class WeightedHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLikelihood(LikelihoodStep):
-    """The fit of a logistic likelihood by a perturbed minimiser: questions of each stage, and inference.
+    """The fit of a logistic likelihood by a perturbed minimiser: queries of each stage, and inference.
 
     Parameters
     ----------
     mechanism : ObjectivePerturbation
+        Mechanism that releases the minimiser of a perturbed loss.
     """
 
     mechanism: ObjectivePerturbation = field(kw_only=True)
@@ -242,7 +246,7 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the question for the Hessian of weighted rows (`squared`), or for products of weighted scores."""
+        """Return the private query for the Hessian of weighted rows (`squared`), or for products of weighted scores."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)

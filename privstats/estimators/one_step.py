@@ -38,19 +38,24 @@ from privstats.sets.vectors import Ball, Products, SquaredEntries, SumAndProduct
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """An estimation problem: the public facts and first releases from which the fit of a loss starts.
+    """An estimation problem: the public information and first releases from which the fit of a loss starts.
 
     Parameters
     ----------
     ask : Ask
+        Function that asks queries of the data and returns noisy releases.
     by : Noises
+        Noise mechanisms, one for each kind of query.
     box : PublicBox
+        Public bounds and codes of the design's columns.
     start : Start
         Whitened predictors and starting coefficients.
     levels : KeptLevels
+        Factor levels kept in the fit.
     sizes : Sizes
         Numbers of rows at kept levels, and of scores.
     public : PublicFacts
+        Public information about the fit, such as numbers of rows.
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
@@ -98,14 +103,14 @@ class Problem:
     def total(self, number: float) -> Whole | None:
         """Return the known total of a histogram's counts; None if rows have weights.
 
-        A number of units is an upper bound only, because a unit may have no row that is used.
+        A number of privacy units is an upper bound only, because a unit may have no row that is used.
         """
         out, released = sum(int((~kept).sum()) for kept in self.levels.kept), self.sizes.released
         sd = float(np.hypot(released[1] if released else 0.0, self.levels.sd * out**0.5))
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem with predictors whitened a second time if the coarse matrix may be nearly singular."""
+        """Return the problem with predictors whitened again if first-stage second moments may be nearly singular."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
@@ -119,6 +124,7 @@ class Problem:
             along one coefficient. If a predictor's bounds are far beyond its values, long scores are possible: then all
             of the noise is added, and counts are assumed to fall no faster than a finite variance requires.
         cov_type : {"HC", "nonrobust"}
+            Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
             Name in `TAILS` of the assumption that "usual" stands for.
         """
@@ -136,7 +142,7 @@ class Problem:
 
     @cached_property
     def constant(self) -> FloatArray:
-        """Coordinates of the intercept, shape (m,): ``w @ constant`` is 1 for each row w; zero without an intercept."""
+        """Coordinates of the intercept, shape (m,): their product with each whitened row is 1; 0 without intercept."""
         one = self.box.intercept
         return np.zeros(self.m) if one is None else self.along(np.eye(self.box.c)[one])
 
@@ -149,7 +155,7 @@ class Problem:
     # degrees of freedom of the sampling variance
     @property
     def counted(self) -> float:
-        """Number of scores for degrees of freedom; for weighted rows, the number of rows handed over, if public."""
+        """Number of scores for degrees of freedom; for weighted rows, the number of rows in the data, if public."""
         if self.box.design.weighted and self.public.offered is not None and not self.folded:
             return float(self.public.offered)
         return self.sizes.scores
@@ -254,6 +260,7 @@ class Pilot:
     Parameters
     ----------
     start : Start
+        Whitened predictors and starting coefficients.
     """
 
     start: Start
@@ -266,6 +273,7 @@ class Hessian:
     Parameters
     ----------
     matrix : NoisyMatrix, shape (m, m)
+        The Hessian with its noise.
     to_theta : ndarray, shape (c, m)
         Matrix that maps a change of t to the change of theta.
     back : ndarray, shape (m, m)
@@ -287,11 +295,15 @@ class Step:
     Parameters
     ----------
     pilot : Pilot
+        Coefficients at which the last score was released.
     lengths : Lengths
         Histogram of score lengths, or of row lengths where scores are about as long as rows.
     clip : Clip
+        Clipping threshold of the scores, with its bias bound.
     last : LastRelease
+        The last released score, with its noise.
     hessian : Hessian
+        The released Hessian.
     meat : Meat
         Sampling variance of the score, in coordinates of the Hessian.
     """
@@ -333,7 +345,7 @@ class Doubts:
     remaining : float
         Length of the step that the Hessian's noise multiplies; 0 if `noises` includes the product.
     known : ndarray, shape (m,), optional
-        Approximate coordinates of theta along unidentified directions; by default, of the coefficients before the step.
+        Approximate coordinates of theta along unidentified directions; by default those before the last step.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
@@ -368,8 +380,11 @@ class Fitted:
     Parameters
     ----------
     equation : EstimatingEquation
+        Noisy equation whose solution is the estimate.
     notes : tuple of Note
+        Notes on the fit.
     facts : mapping of str to float
+        Diagnostics of the fit, by name.
     """
 
     equation: EstimatingEquation
@@ -386,7 +401,7 @@ class OneStep(Problem, ABC):
     """The one-step method, from a problem to its estimating equation. Subclasses are for losses and mechanisms."""
 
     def equation(self, more: bool = False) -> Fitted:
-        """Ask all questions and return the estimating equation; `more` says whether the caller asks further ones."""
+        """Ask all queries and return the estimating equation; `more`: whether the caller asks further ones."""
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -434,7 +449,7 @@ class OneStep(Problem, ABC):
         """Return the coefficients at which the last score is released."""
 
     def metric(self, pilot: Any) -> FloatArray:
-        """Return the matrix T, shape (m, m), that maps whitened predictors w to those of the last score, w'T."""
+        """Return the matrix T, shape (m, m), that maps whitened predictors w to predictors w'T of the last score."""
         return np.eye(self.m)
 
     @abstractmethod
@@ -491,7 +506,9 @@ class OneStep(Problem, ABC):
         of : callable
             Row function of the scores, clipped as in the perturbed loss.
         clip : Clip
+            Clipping threshold of the scores, with its bias bound.
         last : LastRelease
+            The last released score, with its noise.
         level : float
             Mean variance of the coordinates, computed from the histogram.
         """
@@ -511,7 +528,7 @@ class OneStep(Problem, ABC):
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the question for the sum of clipped scores, with products of scores if these cost no extra budget."""
+        """Return the query for the sum of clipped scores, with products of scores if these cost no extra budget."""
         within = SumAndProducts(w.m, radius) if self.by.free_products else Ball(w.m, radius)
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 

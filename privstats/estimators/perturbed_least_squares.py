@@ -1,8 +1,8 @@
 """Least squares by the minimiser of a perturbed loss with clipped scores (row length times residual).
 
 A perturbed minimiser uses the exact Hessian inside the mechanism, unlike Newton steps; a released one is needed only to
-remove the ridge and for inference. Stages in comments: 1 coarse matrix (before the choice of a method) and, if it is
-too noisy, a second matrix of whitened rows; 2 lengths of scores; 3 coefficients; 4 squared scores.
+remove the ridge and for inference. Stages in comments: 1 first second moments (the coarse matrix) and, if these are
+too noisy, second moments of whitened rows; 2 lengths of scores; 3 coefficients; 4 squared scores.
 
 With theta the minimiser, A the sum of ww' and E the sum that clips remove from scores, the least-squares solution is
 exactly ``theta_LS = theta + A^-1 (E + ridge step + tilt)``: the normal equations are linear (tilt: the random term).
@@ -97,7 +97,9 @@ class TwoStrips(Lengths):
         known : Whole, optional
             Total of all counts; by default the sum of the released counts.
         tail : Tail
+            Assumption on the tail of the lengths.
         by : Noises
+            Noise mechanisms, one for each kind of query.
         m : int
             Number of coordinates.
         """
@@ -128,7 +130,7 @@ class PerturbedSquares(OneStep):
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release the second moments A, whiten the predictors by A, and ask the remaining questions.
+        """Release the second moments A, whiten the predictors by A, and ask the remaining queries.
 
         After whitening, the minimiser's noise has the shape of the sampling error, and its ridge shrinks all directions
         equally. Whether a direction is identified is decided in the coordinates in which A was released.
@@ -144,7 +146,9 @@ class PerturbedSquares(OneStep):
         return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation(more)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
-        """Return the fit with the sums of squares of whitened predictors released separately, if that improves A.
+        """Return the fit with the sums of squares of whitened predictors released separately, if this improves A.
+
+        A is the released matrix of second moments.
 
         Shortened rows make A too small and all intervals too long. Squares are m numbers instead of m (m + 1) / 2, so
         at equal noise their rows may be longer. As shortening only reduces a square, the larger of the two releases of
@@ -182,7 +186,7 @@ class PerturbedSquares(OneStep):
         return replace(self, start=start.remapped(np.diag(1 / longer)), released=hessian)
 
     def length(self) -> float:
-        """Return the expected interval length over the length without privacy, for rows with slightly heavy tails."""
+        """Return the ratio of expected interval lengths with and without privacy, for slightly heavy tails of rows."""
         start, m, n = self.start, self.start.m, self.sizes.rows
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
         sd = sd_of(self.ask.law(sizes, by=self.by.counts))
@@ -205,14 +209,14 @@ class PerturbedSquares(OneStep):
     # stage 1: second moments of whitened rows
     @property
     def second(self) -> Sum:
-        """The question for second moments of whitened rows and of their residuals, in residual scales."""
+        """The private query for second moments of whitened rows and of their residuals, in residual scales."""
         start = self.start
         of = WeightedLinear(np.column_stack([start.P, start.residual / start.sigma]))
         return Sum("second matrix", of, Products(start.m + 1), self.levels.keep, within_share_of=("coefficients",))
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a diagonal entry of the coarse matrix in whitened coordinates."""
+        """Largest noise sd of a diagonal entry of the first-stage second moments, in whitened coordinates."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -221,9 +225,9 @@ class PerturbedSquares(OneStep):
         return Pilot(self.start)
 
     def both_matrices(self) -> tuple[NoisyMatrix, Start]:
-        """Return the second moments of whitened rows from both matrices, and the start improved by the second one.
+        """Return second moments of whitened rows from two releases, and the start improved by the second release.
 
-        The second matrix is asked if the coarse one is noisy. Both are combined along the axes of the coarse matrix;
+        A second matrix is released if the first one is noisy. Both are combined along the axes of the first matrix;
         its weak axes have most of its noise. The radius of the second matrix is set by the least information of the
         weakest direction, which this matrix must determine.
         """
@@ -247,10 +251,11 @@ class PerturbedSquares(OneStep):
         Parameters
         ----------
         A : NoisyMatrix
+            Released second moments of the whitened rows.
         score : ndarray, shape (m,)
             Mean product of whitened rows and residuals at the start, in residual scales.
         noise : float
-            Its noise sd.
+            Noise sd of an entry of `score`.
         """
         values, V = np.linalg.eigh(A.value / self.sizes.rows)
         raised = np.maximum(values, max(FLOOR, self.m**0.5 * noise))
@@ -261,17 +266,18 @@ class PerturbedSquares(OneStep):
         return replace(self.start.moved(self.start.sigma * kept * step), sigma=self.start.sigma * left**0.5)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the question for products or squares of rows, shortened so that noise is a chosen share of the rows.
+        """Return the query for products or squares of rows, shortened so that noise is a chosen share of the rows.
 
         Parameters
         ----------
         question : Sum
+            Query about the rows before they are shortened.
         unit : float
             Noise sd of an entry if rows are shortened to length 1.
         start : Start
-            The rows are its whitened predictors.
+            Start whose whitened predictors are the rows.
         noise : float
-            Chosen share: sqrt(m) noise sds of an entry, over the number of rows.
+            The chosen share: sqrt(m) noise sds of an entry, divided by the number of rows.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
@@ -300,7 +306,7 @@ class PerturbedSquares(OneStep):
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
 
     def coefficients(self, within: WeightedLosses) -> Values:
-        """Return the question for the minimiser, which is a step from the start in residual scales."""
+        """Return the private query for the minimiser, which is a step from the start in residual scales."""
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
         return Values("coefficients", rows, within=within, keep=self.levels.keep)
@@ -328,7 +334,7 @@ class PerturbedSquares(OneStep):
 
     @property
     def largest_score(self) -> float:
-        """Upper bound of |w| |residual| over the box, computed from the larger of neighbouring values on a lattice."""
+        """Upper bound of |w| |residual| over all possible rows w, from the larger of neighbouring lattice values."""
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),

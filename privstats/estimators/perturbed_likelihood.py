@@ -68,8 +68,9 @@ class PerturbedLogLink:
     Parameters
     ----------
     noises : Noises
-        Mechanisms of all questions except the coefficients.
+        Mechanisms of all queries except the coefficients.
     loss : Likelihood
+        Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
         Assumption on the number of large scores beyond the released histogram.
     margins : bool
@@ -77,6 +78,7 @@ class PerturbedLogLink:
     cov_type : str
         "HC", or "nonrobust": the response's variance is the family's variance function.
     shares : mapping of str to float
+        Default budget shares, by name of the query.
     """
 
     noises: Noises = PURE
@@ -115,6 +117,7 @@ class HessianAt(Hessian):
     Parameters
     ----------
     at : Start
+        The coefficients.
     """
 
     at: Start
@@ -122,7 +125,7 @@ class HessianAt(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLogLink(LikelihoodStep):
-    """The fit of a log-link likelihood by a perturbed minimiser: questions of each stage, and inference."""
+    """The fit of a log-link likelihood by a perturbed minimiser: queries of each stage, and inference."""
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
@@ -144,7 +147,7 @@ class TiltedLogLink(LikelihoodStep):
 
         Least squares on a transformed response gives biased coefficients, most of all a biased intercept, if responses
         do not follow the family, and the ridge would keep a part of this bias. The clip is as large as noise allows,
-        because a large bias makes most scores long. If all means must grow by a factor 1 + c, eta must by log(1 + c).
+        because a large bias makes most scores long. For means larger by a factor 1 + c, eta must grow by log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -168,7 +171,7 @@ class TiltedLogLink(LikelihoodStep):
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the question for the minimiser, which is a step from w."""
+        """Return the private query for the minimiser, which is a step from w."""
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
@@ -266,7 +269,7 @@ class TiltedLogLink(LikelihoodStep):
     def doubts(self, step: Step) -> Doubts:
         """Return coefficients with too few effective rows; all coefficients if the minimiser is too far from its start.
 
-        Lengths are changes of eta. If the last step, or that from the start to the minimiser, exceeds `farthest_step`,
+        Lengths are changes of eta. If the last step, or the step from start to minimiser, exceeds `farthest_step`,
         information and score lengths have changed too much for a linear equation.
         """
         names, at = self.box.design.names, step.hessian.at

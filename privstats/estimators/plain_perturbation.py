@@ -50,6 +50,7 @@ class PlainPerturbedLikelihood:
     Parameters
     ----------
     loss : Likelihood
+        Negative log-likelihood of the model.
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     split : float

@@ -1,6 +1,6 @@
-"""Private preconditioning: numbers of rows, a noisy ("coarse") matrix of second moments, and whitened predictors.
+"""Private preconditioning: numbers of rows, a first ("coarse") matrix of noisy second moments, and whitening.
 
-Docstrings number the stages of `adaptive`: 1 is the coarse matrix. All values here are public or released.
+Docstrings number the stages of `adaptive`: 1 is this coarse matrix. All values here are public or released.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Start:
     Parameters
     ----------
     frame : StandardFrame
+        The standardised predictors that are whitened.
     W : ndarray, shape (c, m)
         Matrix that maps standardised predictors to w.
     theta : ndarray, shape (c,)
@@ -83,6 +84,7 @@ class Start:
     sigma : float
         Standard deviation of psi at theta: the residual scale.
     loss : Loss
+        Loss of a row, of which psi is the derivative.
     offset : tuple of float
         Coefficient of the offset; empty without an offset.
     offset_reach : float
@@ -92,9 +94,9 @@ class Start:
     near_singular : bool
         Whether the matrix may be nearly singular: its smallest eigenvalue is below the noise.
     most_sigma : float
-        Upper limit of the residual standard deviation, since noise of the coarse matrix may make `sigma` too small.
+        Upper limit of the residual standard deviation, since noise of the second moments may make `sigma` too small.
     moments : NoisyMatrix, optional
-        Released sum of w w' over rows, if intervals also use the coarse matrix.
+        Released sum of w w' over rows, if intervals also use this release.
     """
 
     frame: StandardFrame
@@ -202,11 +204,11 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """Stage 0d. Release the mean squares of standardised product columns, which sums do not determine.
+    """Release the mean squares of standardised product columns, which sums do not determine (stage 0d).
 
-    Rows with large products are the longest, and the coarse matrix shortens them: by that matrix, the variance of a
-    squared column would be about half the true one. A row contributes ``(z / WIDE)^2`` for each product z, clamped to
-    [0, 1] (`Fractions`): replacing a row changes each sum by at most 1.
+    Rows with large products are the longest, and the release of second moments shortens them: by this release, the
+    variance of a squared column would be about half the true variance. A row contributes ``(z / WIDE)^2`` for each
+    product z, clamped to [0, 1] (`Fractions`): replacing a row changes each sum by at most 1.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -228,7 +230,7 @@ def coarse(
     rows: float,
     known: KnownMoments | None = None,
 ) -> Start:
-    """Stage 1. Release second moments of columns and response (the coarse matrix); return the start from them.
+    """Release second moments of columns and response (stage 1, the coarse matrix); return starting coefficients.
 
     Long rows are shortened to a public length. Directions without information in the rows used are left out.
 
@@ -267,7 +269,7 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Stage 1b. Whiten again if the coarse matrix may be nearly singular: its least eigenvalue is below the noise.
+    """Whiten again if second moments may be nearly singular: their least eigenvalue is below the noise (stage 1b).
 
     Without this, the noise of the later Hessian would also exceed that eigenvalue, and coefficients of nearly collinear
     columns would not be given.
@@ -285,7 +287,7 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared length to which rows of the coarse matrix are shortened; `unit`: noise sd at length 1."""
+    """Return the squared length to which rows are shortened in the first moments; `unit`: noise sd at length 1."""
     return float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
 
 
@@ -298,6 +300,7 @@ class Coarse:
     matrix : ndarray, shape (m, m)
         Second moments of the predictors, with eigenvalues raised to the largest eigenvalue of the noise.
     slopes : ndarray, shape (m,)
+        Coefficients of the predictors.
     sigma, most_sigma : float
         Residual scale in units of the response's scale, and the scale's upper limit given the noise.
     near_singular : bool
@@ -325,7 +328,7 @@ class Coarse:
         known: KnownMoments,
         whole: bool,
     ) -> Coarse:
-        """Release the matrix, and average each entry with its value in `known`, weighted by precision.
+        """Release second moments, and average each entry with its value in `known`, weighted by precision.
 
         Slopes are shrunk by the share of noise in the explained variance. Shortened rows understate the variance of a
         response with rare large values, so the variance is at least that in `known`.
@@ -360,7 +363,7 @@ class Coarse:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
-        """Release the matrix of rows shortened to a public length, whose square is at most `limit`."""
+        """Release second moments of rows shortened to a public length, whose square is at most `limit`."""
         unit = entry_sd(ask, question, by)
         squared = np.clip(HELD_NOISE / 2 * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
         radius = np.sqrt(min(float(squared), limit))
@@ -398,6 +401,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     Parameters
     ----------
     matrix : ndarray, shape (m, m)
+        The noisy matrix.
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float

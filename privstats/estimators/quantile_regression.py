@@ -112,6 +112,7 @@ class QuantileSteps:
     Parameters
     ----------
     noises : Noises
+        Noise mechanisms, one for each kind of query.
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
@@ -128,7 +129,7 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
+        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __post_init__(self) -> None:
@@ -148,7 +149,7 @@ class PerturbedQuantile:
     Parameters
     ----------
     noises : Noises
-        Mechanisms of all questions except the minimiser.
+        Mechanisms of all queries except the minimiser.
     taus : tuple of float
         Probabilities of the quantiles, ascending. Only the median, 0.5, has intervals.
     split : float
@@ -156,6 +157,7 @@ class PerturbedQuantile:
     tail : {"usual", "cautious"}
         Assumption on the number of long rows beyond the released histogram.
     shares : mapping of str to float
+        Default budget shares, by name of the query.
     """
 
     noises: Noises = PURE
@@ -171,7 +173,7 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix, in variances of a column, at which the Newton steps converge."""
+        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -199,7 +201,7 @@ def sparsest(taus: tuple[float, ...]) -> float:
 
 
 def item_of(taus: tuple[float, ...], tau: float) -> str:
-    """Return a label of the questions for one tau; empty if there is only one."""
+    """Return a label of the queries for one tau; empty if there is only one tau."""
     return f"tau = {tau:g}" if len(taus) > 1 else ""
 
 
@@ -238,7 +240,7 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Ask the common questions; optional questions take their share from that of the first quantile's score."""
+        """Ask the common queries; optional ones take budget from the share of the first quantile's score."""
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
         plain = TransformedBox(public.design)
@@ -262,7 +264,7 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Ask the questions for each quantile; return the estimating equations."""
+        """Ask the queries for each quantile; return the estimating equations."""
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
         return [step.equation(more=step is not steps[-1]) for step in steps]
@@ -282,7 +284,7 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
 def log_size(
     ask: Ask, theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
 ) -> float:
-    """Release the quantile of probability `order` of ``|y - z'theta - center|``, by ranks on a logarithmic axis."""
+    """Release the quantile of probability `order` of |residual - center|, by ranks on a logarithmic axis."""
     of, within = LogSizes(theta, center, least), Line(float(np.log(least)) - 0.7, float(np.log(most)))
     question = Values("residual scale", of, within=within, keep=keep, item=item)
     return float(np.exp(ask(question, by=Rank((order,))).value[0]))
@@ -331,6 +333,7 @@ class Tried(Centred):
     density : Density
         The Hessian before the step.
     step : ndarray, shape (m,)
+        The step.
     """
 
     first: LastRelease
@@ -355,6 +358,7 @@ class Tried(Centred):
         Parameters
         ----------
         last : LastRelease
+            The last released score, with its noise.
         least : float
             Lower limit of the unpredicted share of the change.
         """
@@ -369,8 +373,9 @@ class OneOrder(OneStep):
     Parameters
     ----------
     tau : float
+        Probability of the quantile.
     item : str
-        Label of the questions for this quantile.
+        Label of the queries for this quantile.
     size, center, leverages
         Largest sd of the linear predictor, constant fit, and histogram of row lengths, as in `Shared`.
     """
@@ -434,7 +439,7 @@ class OneOrder(OneStep):
         return Tried(start.moved(step), centred.residuals, first, density, step)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
-        """Return the question for the score of the check loss smoothed over h, with rows shortened to `radius`."""
+        """Return the query for the score of the check loss (smoothed by half-width h), for rows cut to `radius`."""
         of, within = (
             ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
             Ball(self.m, self.largest * radius),
@@ -442,7 +447,7 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the question for the score of rows shortened to `radius`, with products if these cost no budget."""
+        """Return the query for the score of rows shortened to `radius`, with products if these cost no budget."""
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
@@ -500,6 +505,7 @@ class OneOrder(OneStep):
         unit : float
             Largest eigenvalue of the Hessian's noise at radius 1.
         residuals : Residuals
+            Released quantile, density and scale of the residuals.
         radius : float
             Clipping radius of rows in the score: longer rows w enter the Hessian with length ``sqrt(radius |w|)``.
         """
@@ -624,7 +630,7 @@ class CheckSteps(OneOrder):
         return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
-        """Release the Hessian of the loss smoothed over h, from rows clipped at `held`; raise small eigenvalues."""
+        """Release the Hessian of the loss (smoothing half-width h), from rows clipped at `held`; raise eigenvalues."""
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2
@@ -640,6 +646,7 @@ class Perturbed(OneOrder):
     Parameters
     ----------
     mechanism : ObjectivePerturbation
+        Mechanism that releases the minimiser of a perturbed loss.
     """
 
     mechanism: ObjectivePerturbation = field(kw_only=True)
@@ -669,7 +676,7 @@ class Perturbed(OneOrder):
         return float(np.clip(wanted, *np.multiply((NARROWEST, DENSITY_WIDEST), residuals.sigma)))
 
     def question(self, start: Start, h: float, radius: float) -> Values:
-        """Return the question for the perturbed minimiser of the check loss smoothed over h."""
+        """Return the private query for the perturbed minimiser of the check loss, smoothed with half-width h."""
         longest = max(start.longest, radius)
         reach = 1.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         within = WeightedLosses(

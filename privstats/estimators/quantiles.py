@@ -78,7 +78,7 @@ class Quantiles(ABC):
     grid : float or mapping, optional
         Step between a column's possible values. If no step is declared and intervals are wanted, it is estimated.
     neighbors : Neighbors
-        Neighbouring relation; with several rows per unit there are no intervals.
+        Neighbouring relation; with several rows per privacy unit (person) there are no intervals.
     """
 
     q: Any = (0.5,)
@@ -97,7 +97,7 @@ class Quantiles(ABC):
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget shares, by name of the question."""
+        """Budget shares, by name of the query."""
         return TOGETHER if self.together else APART
 
     def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
@@ -140,7 +140,7 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return the questions for the ends of each column's intervals, and also for the quantiles if `together`.
+        """Return the queries for the ends of each column's intervals, and also for the quantiles if `together`.
 
         Ends are drawn only for intervals that can reach the confidence level.
         """
@@ -339,7 +339,7 @@ class Stretch:
 def _in_stretches(
     grouping: Grouping, j: int, column: ColumnFacts, values: FloatArray, known: IntArray, turn: int
 ) -> Values:
-    """Return the question for the values of column j between released quantiles; `values` has shape (groups, m + 2)."""
+    """Return the query for the values of column j between released quantiles; `values` has shape (groups, m + 2)."""
     cuts = np.maximum.accumulate(values[:, known], axis=1)
     edges = np.maximum.accumulate(np.column_stack([values[:, 0], cuts, values[:, -1]]), axis=1)
     ends = tuple(zip(edges[:, :-1].ravel().tolist(), edges[:, 1:].ravel().tolist(), strict=True))
@@ -356,6 +356,7 @@ class GeometricMedian:
     grid : float or mapping, optional
         Step between a column's possible values, as for `Quantiles`.
     neighbors : Neighbors
+        Neighbouring relation: which two data sets count as neighbours.
     """
 
     grid: Grid = None

@@ -54,7 +54,7 @@ class SufficientStatistics:
     Parameters
     ----------
     noises : Noises
-        Mechanisms; `matrix` answers both questions.
+        Mechanisms; `matrix` answers both queries.
     cov_type : str
         "HC", or "nonrobust": errors have equal variances, and the score variance follows from the moments.
     ridge : float or "adaptive", optional
@@ -156,7 +156,7 @@ class Moments(UnclippedSquares):
         return self.entries.to_columns
 
     def length(self) -> float:
-        """Return the expected interval length over that without privacy: a harmonic mean over slopes.
+        """Return the ratio of expected interval lengths with and without privacy: a harmonic mean over slopes.
 
         Slopes below noise count as infinitely long, twice over, as they also lengthen intervals of correlated slopes.
         """
@@ -319,7 +319,7 @@ class Moments(UnclippedSquares):
             yield k, quadratic_forms(columns.value, one), sds, self.seen(k) * sds
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
-        """Release the score variance at `start`; return it in coordinates of the problem's start, shape (m, m).
+        """Release the score variance at `start`; return this matrix in the problem's coordinates, shape (m, m).
 
         Where possible, each level of one factor has its own coordinate: then most products are zero, without noise.
         """

@@ -22,9 +22,13 @@ class SyntheticRows:
     Parameters
     ----------
     box : PublicBox
+        Public bounds and codes of the design's columns.
     scales : Scales
+        Released centres and scales of columns and response.
     levels : KeptLevels
+        Factor levels kept in the fit.
     start : Start
+        Whitened predictors and starting coefficients.
     constant : ndarray, shape (m,)
         Coordinates of the intercept; zero without an intercept.
     about_offset : tuple of two floats

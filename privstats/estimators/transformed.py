@@ -1,7 +1,7 @@
 """Starting coefficients of a loss from least squares of a transformed response.
 
 A start need only be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a few scales,
-is close enough. The questions are those of `beginning`, about rows with the transformed response.
+is close enough. The queries are those of `beginning`, about rows with the transformed response.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True, eq=False)
 class TransformedAsk:
-    """An `Ask` that asks each question about rows with a transformed response.
+    """An `Ask` that asks each query about rows with a transformed response.
 
     Parameters
     ----------
     ask : Ask
+        Function that asks queries of the data and returns noisy releases.
     transform : Transform
         Transformation of the responses in a block of rows.
     """
@@ -34,15 +35,15 @@ class TransformedAsk:
         return replace(question, of=OfTransformed(question.of, self.transform))
 
     def __call__(self, question: Question, *, by: Any) -> Release:
-        """Ask a question, answered by a mechanism; return the release."""
+        """Ask a query, answered by a mechanism; return the release."""
         return self.ask(self._about(question), by=by)
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
-        """Ask several questions in one pass over the rows."""
+        """Ask several queries in one pass over the rows."""
         return self.ask.together([(self._about(question), by) for question, by in pairs])
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the distribution of the noise of a planned question."""
+        """Return the distribution of the noise of a planned query."""
         return self.ask.law(question, by=by)
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
@@ -50,21 +51,21 @@ class TransformedAsk:
         return self.ask.choose(name, lengths)
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional question with this label."""
+        """Return whether to ask the optional query with this label."""
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:
-        """Use another design for the same rows in all later questions."""
+        """Use another design for the same rows in all later queries."""
         self.ask.through(design)
 
     def close(self) -> None:
-        """Accept no more questions."""
+        """Accept no more queries."""
         self.ask.close()
 
 
 @dataclass(frozen=True, eq=False)
 class TransformedBox(PublicBox):
-    """Public facts of a design whose response is transformed.
+    """Public information about a design whose response is transformed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Error of the last iterate of noisy steps: the covariance of its noise, and what is left of the starting error."""
+"""Error of the last iterate of noisy steps: the covariance of the noise, and the part left of the starting error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Step = tuple[FloatArray, float]  # matrix S by which a score was multiplied, and
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of the noise in the last iterate, and the matrix that maps the starting error to its error.
+    """Return the covariance of the noise in the last iterate, and the matrix that maps the starting error to the last.
 
     A step is ``theta <- theta - S (M (theta - theta_hat) + s Z)`` with normal Z: exact for a score with derivative M.
 

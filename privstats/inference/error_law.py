@@ -166,6 +166,7 @@ def mixed_law(
     Parameters
     ----------
     total, apart, allowance : ndarray, shape (q,)
+        Variances of the errors, parts of these variances that are due to noise that is not normal, and bias bounds.
     freedom : callable
         Function from the variance of the normal part to its degrees of freedom.
     draws : callable

@@ -63,7 +63,9 @@ class Coordinates:
     Parameters
     ----------
     origin : ndarray, shape (c,)
+        Value of theta at t = 0.
     matrix : ndarray, shape (c, m)
+        Matrix that maps changes of t to changes of theta.
     hidden : ndarray, shape (c, l)
         Directions of theta about which the rows used have no information, by the coding of factors; often none.
     """
@@ -199,18 +201,20 @@ class EstimatingEquation:
     score : ndarray, shape (m,)
         Released score at t = 0.
     hessian : NoisyMatrix, shape (m, m)
+        Hessian in the coordinates t, with its noise.
     meat : ndarray, shape (m, m)
         Sampling variance of the score.
     noises : tuple of Loading
         Independent privacy noises in the score.
     coordinates : Coordinates
+        Linear map from t to theta.
     signal : float
         Bound for an unidentified direction v: ``(v't)^2 information <= signal^2``. This information is the largest that
         noise may hide, and at most `usual`.
     usual : float
         Typical information along a direction; noise may be many times larger.
     known : ndarray, shape (m,), optional
-        Value of t along unidentified directions, where noise may have moved the start far away. By default t = 0.
+        Approximate t along unidentified directions, where noise may have moved the start far away; by default 0.
     remaining : float
         Length of the step t by which the Hessian's noise is multiplied; 0 if `noises` includes this product.
     clipped : tuple of Allowance
@@ -254,6 +258,7 @@ class EstimatingEquation:
         names : sequence of str
             Names of the coefficients theta.
         notes : sequence of Note
+            Notes on the estimates.
         diagnostics : mapping of str to float, optional
             Diagnostics of the fit, to which the Hessian's `noise_to_signal` is added.
         """
@@ -288,7 +293,17 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return unidentified directions, shape (m, l), bounds on t along them, (l,), and `known` along them, (m,)."""
+        """Return the unidentified directions of the coordinates t, and what is known of t along these directions.
+
+        Returns
+        -------
+        directions : ndarray, shape (m, l)
+            Orthonormal columns.
+        bounds : ndarray, shape (l,)
+            Upper bounds on the absolute component of t along each direction.
+        known : ndarray, shape (m,)
+            Projection of the attribute `known`, an approximate value of t, on the directions.
+        """
         lost, least = self.hessian.unidentified()
         known = np.zeros(len(self.score)) if self.known is None else self.known
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
@@ -296,10 +311,11 @@ class EstimatingEquation:
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return the bias bounds of theta by unidentified directions, shape (c, l), and bounds on the bounds' errors.
 
-        Let the Hessian be H = A + N, v an unidentified direction, and t the truth. Beside the noise at the estimate,
-        theta lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have made an entry of v small
-        and not that of the sum, so both terms are bounded, the second by its sd at the largest v't. The bound on v't is
-        `within` alone: the information along v may be far less than noise could hide, and v't accordingly larger.
+        Let the Hessian be H = A + N with noise N, v an unidentified direction, t the truth. Beside the noise at the
+        estimate, theta lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have made an entry
+        of v small and not that of the sum, so both terms are bounded, the second by its sd at the largest v't. The
+        bound on v't is `within` alone: the information along v may be far less than noise could hide, and v't
+        accordingly larger.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -338,7 +354,9 @@ class NormalEstimate(Estimate):
     Parameters
     ----------
     names : tuple of str
+        Names of the estimates.
     theta : ndarray, shape (k,)
+        Estimates.
     sampling, noise : ndarray, shape (k, k)
         Covariance of the sampling error, and of the error that is due to privacy.
     hidden : ndarray, shape (k, l)
@@ -362,6 +380,7 @@ class NormalEstimate(Estimate):
     remarks : tuple of Note
         Notes of the estimator; the property `notes` adds notes that follow from the numbers.
     diagnostics : mapping of str to float
+        Further numbers about the fit, by name.
     margins : MarginalEffects, optional
         Average marginal effects, if they were released.
     from_start : bool
@@ -542,7 +561,7 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return whether the bias bound by unidentified directions is small beside the half-length, or the range."""
+        """Return whether bias bounds by unidentified directions are small beside intervals or public ranges."""
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
         return np.asarray((bias <= UNIDENTIFIED_SHARE * half) | says_less)
@@ -742,7 +761,9 @@ def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) ->
     Parameters
     ----------
     statistic : float
+        Observed value of the squared length.
     rank : int
+        Dimension of X.
     moved : float
         Length of the bias b.
     freedom : float

@@ -47,7 +47,9 @@ class GroupMeans(Estimate):
     counts : ndarray, shape (k,)
         Number of rows of each mean's group, released or public.
     remarks : tuple of Note
+        Notes on the estimates.
     diagnostics : mapping of str to float
+        Further numbers about the fit, by name.
     """
 
     names: tuple[str, ...]
@@ -87,6 +89,7 @@ class GroupMeans(Estimate):
             Independent noise distributions, each with an array of shape (g, 1 + 2 k): for each entry of `sums`, the
             index of its noise in a draw, or -1 for an entry without noise.
         remarks : sequence of Note
+            Notes on the estimates.
         known : bool
             Whether the counts are public.
         budget : str

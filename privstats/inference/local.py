@@ -29,7 +29,9 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
     Parameters
     ----------
     sent : ndarray of bool, shape (n,)
+        Randomised answers, True for "yes".
     eps : float
+        Privacy parameter of each randomised answer.
     """
     n, difference = len(sent), math.tanh(eps / 2)  # difference: 2 pi - 1, pi the probability of a true answer
     p = 0.5 + (float(np.mean(sent)) - 0.5) / difference
@@ -84,6 +86,7 @@ class DescentCollector:
         Parameters
         ----------
         theta : ndarray, shape (p,)
+            Last iterate.
         curvatures, squares : ndarray, shape (n, p (p + 1) / 2)
             Noisy answers at theta, as upper triangles by rows.
         names : sequence of str

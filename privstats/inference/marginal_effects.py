@@ -52,6 +52,7 @@ class MarginalEffects:
         columns, per_unit
             Coefficients and kinds of the effects, as in the class.
         effects : ndarray, shape (q,)
+            Released average marginal effects.
         jacobian : ndarray, shape (q, k)
             Derivative of the effects with respect to theta.
         noise : Loading

@@ -102,7 +102,7 @@ class MatrixNoise:
         return variance
 
     def times(self, a: FloatArray) -> Sums:
-        """Return the noise vector U a, as linear combinations of coordinates."""
+        """Return the noise vector U a, with U the noise matrix, as linear combinations of the noise's coordinates."""
         i, j = np.nonzero(self.where >= 0)
         shape = (len(self.where), len(self.law.variance()))
         return Sums(scipy.sparse.csr_array((a[j], (i, self.where[i, j])), shape=shape), self.law)
@@ -121,12 +121,12 @@ class MatrixNoise:
         return squared
 
     def variance_of_trace(self, G: FloatArray) -> float:
-        """Return the variance of the trace of U G, for a symmetric matrix G."""
+        """Return the variance of the trace of U G, with U the noise matrix and G a symmetric matrix."""
         i, j, covariance = self.on
         return float(2 * (self.beside * G**2).sum() + G[i, j] @ covariance @ G[i, j])
 
     def variance_along(self, V: FloatArray) -> FloatArray:
-        """Return the variance of ``v' U v``, the trace of U vv', for each column v of V, shape (q,)."""
+        """Return the variance of ``v' U v`` for each column v of V, with U the random noise matrix, shape (q,)."""
         i, j, covariance = self.on
         squared, products = V**2, V[i] * V[j]
         beside: FloatArray = 2 * (squared * (self.beside @ squared)).sum(axis=0)
@@ -188,7 +188,7 @@ class NoisyMatrix:
         return replace(self, value=self.value[:k, :k], map=self.map[:, :k])
 
     def entry_variances(self, V: FloatArray) -> FloatArray:
-        """Return the variances of ``v_i' N v_j``, with N the noise, for pairs of columns of V, shape (q, q).
+        """Return the variances of ``v_i' N v_j`` for pairs of columns of V, with N the matrix's noise, shape (q, q).
 
         Entries of U are uncorrelated, or the distribution of U is invariant under rotations. In the latter case, with
         variance s^2 off the diagonal and d^2 on it, ``a'U b`` has variance ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
@@ -238,7 +238,7 @@ class NoisyMatrix:
         return cls((value + value.T) / 2, MatrixNoise(Uncorrelated(variances[i, j]), where), V.T, floor)
 
     def times(self, v: FloatArray) -> Loading:
-        """Return the noise vector N v, shape (p,)."""
+        """Return the noise vector N v, with N the matrix's noise, shape (p,)."""
         if self.noise is None:
             return Loading(np.zeros((len(self.value), 0)))
         return Loading(self.map.T, self.noise.law, self.noise.times(self.map @ v))
@@ -254,13 +254,13 @@ class NoisyMatrix:
         return 0.0 if self.noise is None else self.noise.variance_of_trace(self.map @ self.map.T)
 
     def mean_square(self) -> FloatArray:
-        """Return the mean square of the noise, E N N', shape (p, p)."""
+        """Return the expectation of N N', with N the matrix's noise, shape (p, p)."""
         if self.noise is None:
             return np.zeros_like(self.value)
         return self.map.T @ self.noise.squared(self.map @ self.map.T) @ self.map
 
     def noise_in(self, length: float) -> FloatArray:
-        """Return the covariance of the noise N v, shape (p, p), averaged over all directions of v at this length."""
+        """Return the covariance of N v, with N the noise, averaged over all vectors v of this length, shape (p, p)."""
         if length == 0:
             return np.zeros_like(self.value)
         return length**2 / max(1, len(self.value)) * self.mean_square()
@@ -304,8 +304,8 @@ class NoisyMatrix:
     def noise_to_signal(self) -> tuple[float, float]:
         """Return the ratio of noise to information in the weakest identified and the weakest unidentified direction.
 
-        A ratio is the eigenvalue needed for identification over the direction's eigenvalue: above 1 the direction is
-        unidentified. It is 0 if there is no such direction.
+        A ratio is the eigenvalue needed for identification, divided by the direction's eigenvalue: above 1 the
+        direction is unidentified. The ratio is 0 if there is no such direction.
         """
         values, _, least = self.eigen
         ratio = least / np.maximum(values, least / 100)

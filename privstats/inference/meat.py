@@ -36,7 +36,7 @@ class Meat:
     noise: NoisyMatrix | None = None
 
     def mapped(self, L: FloatArray) -> Meat:
-        """Return the variance of the score L g, if this is the variance of g."""
+        """Return the variance of the score L g, with this object the variance of the score g and L a matrix."""
         noise = None if self.noise is None else self.noise.mapped(L.T)
         return Meat(L @ self.value @ L.T, self.freedom, noise)
 
@@ -119,8 +119,8 @@ def multinomial(counts: FloatArray, total: float) -> FloatArray:
 def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at a quantile, for standard normal residuals.
 
-    It is Hall and Sheather's (1988) or, if larger, the half-width (at most `WIDEST`) at which the mean of the kernel
-    over all rows is `least`, so that the sum of the kernel exceeds its noise.
+    This is Hall and Sheather's (1988) or, if larger, the half-width (at most `WIDEST`) at which the mean of the kernel
+    over all rows is `least`, so that the sum of the kernel exceeds the noise of its release.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]
@@ -138,7 +138,7 @@ def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
 
 
 def kernel_mean(width: float, tau: float) -> float:
-    """Return the mean of the kernel 1 - u^2 at a normal quantile, over density times width: 4/3 but for a bias.
+    """Return the mean of the kernel 1 - u^2 at a normal quantile, divided by density times width: 4/3 plus a bias.
 
     >>> round(kernel_mean(1e-3, 0.1), 6)
     1.333333

@@ -23,6 +23,7 @@ class Sums:
     Parameters
     ----------
     onto : sparse array, shape (r, k)
+        Coefficients of the r combinations.
     law : Law
         Distribution of the noise vector, of k coordinates.
     """

@@ -287,7 +287,7 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit: first known causes, then the notes that these do not explain, then other causes."""
+    """Return the notes of a fit in order: notes on causes, other notes that these do not explain, further causes."""
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
     return (*known, *rest, *(one for one in cause if one.key not in CAUSES))

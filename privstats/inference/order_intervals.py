@@ -24,7 +24,7 @@ class RankErrorLaw(Protocol):
     """Distribution of the errors in the ranks at which quantiles and the ends of their intervals were drawn."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise margin in ranks of an interval at level 1 - alpha, over that at the released confidence."""
+        """Return the noise margin, in ranks, at level 1 - alpha, divided by the margin at the released level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,7 @@ class OrderStatisticEstimate(Estimate):
     Parameters
     ----------
     names : tuple of str
+        Names of the estimates.
     estimate : ndarray, shape (k,)
         Estimates; NaN if the mechanism gave none.
     lower, upper : ndarray, shape (k,)
@@ -58,7 +59,9 @@ class OrderStatisticEstimate(Estimate):
     repeats : ndarray of bool, shape (k,)
         Whether an estimate equals an end of its interval, because many rows have this value; it has no std error.
     remarks : tuple of Note
+        Notes on the estimates.
     diagnostics : mapping of str to float
+        Further numbers about the fit, by name.
     low, high : ndarray, shape (k,), optional
         Declared bounds of the values, which limit the intervals.
     """
@@ -196,7 +199,7 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 
     def _ratio(self, alpha: float) -> FloatArray:
-        """Return interval lengths at level 1 - alpha over the released ones; upper bounds of these if n is private."""
+        """Return ratios of interval lengths at level 1 - alpha and as released; upper bounds if n is private."""
         released = 1 - self.confidence
         if np.isclose(alpha, released, rtol=1e-12, atol=0):
             return np.ones(len(self.sampling))

@@ -15,7 +15,7 @@ from privstats.inference.weights import inverse_shares
 
 
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
-    """Return the weighted means of several estimates of means by group; an estimate without a mean has weight 0 in it.
+    """Return weighted means of several estimates of means by group; an estimate without a mean has weight 0 there.
 
     On the same rows, all fits estimate one sampling variance; it is averaged, with errors of any dependence.
     """

@@ -97,7 +97,7 @@ def added(estimates: Sequence[NormalEstimate]) -> Pooled:
 
 
 def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> FloatArray:
-    """Return the variance of ``sum_i W_i L_i z``, with one random vector z and ``L_i L_i'`` the i-th variance."""
+    """Return the variance of ``sum_i W_i L_i z``, with one random vector z, weights W_i and variances ``L_i L_i'``."""
     root = sum((W @ _root(V) for W, V in zip(weights, variances, strict=True)), np.zeros_like(variances[0]))
     return np.asarray(root @ root.T)
 
@@ -124,7 +124,7 @@ def _in_units(estimate: NormalEstimate, unit: FloatArray) -> NormalEstimate:
 
 
 def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[FloatArray], FloatArray]:
-    """Return the estimates' weight matrices, (k, k) each, and the directions that no estimate identifies, (k, l)."""
+    """Return weight matrices, (k, k), of the estimates, and the directions that no estimate identifies, (k, l)."""
     k = len(estimates[0].theta)
     informations, known = [], np.zeros((k, k))
     for one in estimates:

@@ -32,6 +32,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     Parameters
     ----------
     noise : Loading
+        Noise that is not normal, such as matrix-t noise times a vector.
     apart : bool
         Whether only the marginal distributions of coordinates must be the same; otherwise the joint distribution is.
     """
@@ -73,7 +74,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 
 
 def _by_places(onto: Any, law: Any) -> FloatArray:
-    """Return the matrix B: B_ij is the coefficient of the noise W_ij in the i-th entry of the noise vector U a."""
+    """Return the matrix B of the module's docstring: B_ij is the coefficient of noise W_ij in entry i of U a."""
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row
     B: FloatArray = np.zeros((size, size))

@@ -41,9 +41,11 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
     Parameters
     ----------
     estimate : NormalEstimate
+        Estimate with the distribution of its error.
     R : ndarray, shape (q, k)
         Matrix with q >= 1 rows, all with identified ``R theta``.
     alpha : float
+        One minus the confidence level.
     distance : ndarray, shape (q,)
         Differences of the estimates from the hypotheses.
     """

@@ -31,10 +31,13 @@ def counts_table(
     Parameters
     ----------
     names : sequence of str
+        Names of the table's rows.
     counts : ndarray, shape (k,)
+        Released counts.
     noises : tuple of Loading
         Noise in the counts.
     notes : sequence of Note
+        Notes on the estimates.
     """
     return Table.of(names, counts.ravel(), np.zeros((counts.size, counts.size)), noises, notes=notes)
 
@@ -47,11 +50,12 @@ def density_table(
     noises: tuple[Loading, ...],
     notes: Sequence[Note] = (),
 ) -> Table:
-    """Return the table of population densities, the shares of bins over the bins' widths, ordered by group, then bin.
+    """Return the table of population densities (shares of bins divided by their widths), ordered by group, then bin.
 
     Parameters
     ----------
     names : sequence of str
+        Names of the table's rows.
     counts : ndarray, shape (groups, bins)
         Released counts.
     total : ndarray, shape (groups,)
@@ -61,6 +65,7 @@ def density_table(
     noises : tuple of Loading
         Noise in ``counts.ravel()``.
     notes : sequence of Note
+        Notes on the estimates.
     """
     total = np.ravel(total)
     unit = 1 / np.outer(total, width)
@@ -76,10 +81,13 @@ class PointEstimate(Estimate):
     Parameters
     ----------
     names : tuple of str
+        Names of the estimates.
     theta : ndarray, shape (k,)
+        Estimates.
     remarks : tuple of Note
         Notes, among them the reason why there are no intervals.
     diagnostics : mapping of str to float
+        Further numbers about the fit, by name.
     noise : ndarray, shape (k, k), optional
         Covariance of the noise in theta, NaN if unknown, for a fit that spent its whole budget on the estimates; the
         notes then state the size of the noise.
@@ -112,6 +120,7 @@ class PointEstimate(Estimate):
         Parameters
         ----------
         estimate : NormalEstimate
+            Estimate with the distribution of its error.
         notes : sequence of Note
             Notes with the reason why there are no intervals.
         """
@@ -122,14 +131,17 @@ class PointEstimate(Estimate):
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
         """Return all estimates of a fit that spent its whole budget on the estimates, with the size of their noise.
 
-        Along unidentified directions theta counts as noise, of the largest possible size. It has no notes on intervals.
+        Along unidentified directions theta counts as noise, of the largest possible size. Notes on intervals are left
+        out.
 
         Parameters
         ----------
         estimate : NormalEstimate
+            Estimate with the distribution of its error.
         hidden : ndarray, shape (k, l)
             Directions of theta with unknown noise.
         remarks : sequence of Note
+            Notes on the estimates.
         """
         roots = [estimate.unidentified, *(one.size * one.loading for one in estimate.leaning)]
         noise = estimate.noise + sum(root @ root.T for root in roots)

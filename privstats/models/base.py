@@ -86,6 +86,7 @@ class Model(ABC):
     Parameters
     ----------
     formula : str
+        Formula, such as ``y ~ x + C(g)``, or names of columns.
     domain : Domain, dict or None
         Public declarations of the columns: bounds or levels.
     subset : str, optional
@@ -155,15 +156,20 @@ class Model(ABC):
         rows: int | None,
         intervals: bool = True,
     ) -> Choice:
-        """Return the estimator of a method with the user's options; "auto" chooses by public facts.
+        """Return the estimator of a method with the user's options; "auto" chooses by public information.
 
         Parameters
         ----------
         mech : str
+            Name of the method, or "auto".
         promise : Promise
+            Privacy guarantee: the budget of the whole fit.
         options : mapping of str to object
+            Options that the user gave, by name.
         design : Design
+            Map from rows to the columns of the model, without data.
         neighbors : Neighbors
+            Neighbouring relation: which two data sets count as neighbours.
         rows : int or None
             Number of rows; None if it is private.
         intervals : bool
@@ -176,7 +182,7 @@ class Model(ABC):
         """
 
     def in_units(self, estimate: Any, design: Any) -> Any:
-        """Return the estimate in the user's units, from that in the estimator's units."""
+        """Return the estimate in the user's units, from an estimate in the estimator's units."""
         return estimate.mapped(*design.to_original())
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
@@ -197,7 +203,7 @@ class Model(ABC):
 
     @property
     def by_parts(self) -> str:
-        """Argument that selects a method that reads rows in parts, for errors about one that needs all at once."""
+        """Argument that selects a method that reads rows in parts, for errors about methods that need all rows."""
         return "mech='auto'"
 
     @property
@@ -277,6 +283,7 @@ def chosen(
     mech : str
         Name of a method in the table, or "auto".
     table : mapping of str to Candidate
+        Entries of the methods, by name.
     auto : tuple of (str, Candidate)
         Name and entry that "auto" stands for; the entry may have more branches than the table's.
     options : mapping

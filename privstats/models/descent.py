@@ -42,7 +42,7 @@ def refuse_descent(
     BudgetError
         If the budget is of another kind than the method's guarantee, such as pure eps.
     OptionError
-        If rows have units or weights, or the number of rows is private.
+        If rows have privacy units or weights, or the number of rows is private.
     """
     if not descends(mech):
         return

@@ -71,18 +71,22 @@ OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exis
 
 @dataclass(frozen=True)
 class Carrying:
-    """Public facts of a fit that show whether Newton steps converge and which method has the least noise.
+    """Public information about a fit that shows whether Newton steps converge and which method has the least noise.
 
-    If intervals are wanted, they tell whether the steps have converged; estimates without intervals do not.
+    If intervals are wanted, these show whether the steps have converged; estimates without intervals do not.
 
     Parameters
     ----------
     promise : Promise
+        Privacy guarantee: the budget of the whole fit.
     neighbors : Neighbors
+        Neighbouring relation: which two data sets count as neighbours.
     columns : int
+        Number of columns of the design.
     rows : int or None
         Number of rows; None if it is private: then steps are assumed to converge.
     intervals : bool
+        Whether intervals are wanted.
     """
 
     promise: Promise
@@ -102,24 +106,24 @@ class Carrying:
         return self.lacks(estimator) <= 1
 
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
-        """Return whether the Hessian of Newton steps may exceed its noise; otherwise moments get the whole budget.
+        """Return whether the Hessian of Newton steps may exceed its noise; if not, moments get the whole budget.
 
         Parameters
         ----------
         lighter : float
-            Factor on the noise limit (`Entries.lighter`).
+            Factor by which the noise limit is multiplied (`Entries.lighter`).
         """
         if self.rows is None:
             return True
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return the neighbouring relation of questions that do not add up rows within units."""
+        """Return the neighbouring relation of queries that do not add up rows within units."""
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
 
     def perturbs(self, design: Design) -> bool:
-        """Return whether a perturbed minimiser of whitened rows may give intervals: not for units of several rows.
+        """Return whether a perturbed minimiser of whitened rows may give intervals: not for persons with several rows.
 
         Without an intercept, columns keep their means, and rows become far too long when they are whitened.
         """
@@ -156,7 +160,7 @@ class Carrying:
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the coarse matrix's noise at the whole budget, over the number of rows; 0 if this is private."""
+        """Return the noise of first-stage second moments at the whole budget, per row; 0 if row numbers are private."""
         if self.rows is None:
             return 0.0
         return coarse_noise(by, self.promise, self.relation(design), self.columns, self.rows)
@@ -167,6 +171,7 @@ class Carrying:
         Parameters
         ----------
         choice : Choice
+            Estimator of the fit.
         other : str, optional
             Method to name in the error as a remedy.
 
@@ -272,6 +277,7 @@ class LinearModel(Regression):
     Parameters
     ----------
     loss : {"squares", "huber", "pseudo_huber", "logcosh"}
+        Least squares, or the name of a robust loss.
     """
 
     loss: str = "squares"
@@ -328,7 +334,7 @@ class LinearModel(Regression):
 def _least_squares(
     mech: str, options: Mapping[str, Any], noise: str | None, design: Design, public: Carrying
 ) -> Choice:
-    """Return an estimator of least squares: moments, Newton steps, a choice between methods, or one for comparison."""
+    """Return an estimator of least squares: moments, Newton steps, a choice of method, or a method for comparison."""
     perturbs = public.perturbs(design) and noise is None
     if mech == "objpert" and perturbs and public.whitens(design, options):
         return _perturbed_least_squares(PURE, design, public, ("perturbed",)).choice(mech, options, "")
@@ -410,7 +416,9 @@ class GeneralizedLinearModel(Regression):
     Parameters
     ----------
     family : str or family of statsmodels
+        Distribution of the response.
     link : str, optional
+        Name of the link function; by default that of the family.
     offset : str, optional
         Expression that is added to the linear predictor.
     """
@@ -512,7 +520,9 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
     Parameters
     ----------
     promise : Promise
+        Privacy guarantee: the budget of the whole fit.
     noise : str, optional
+        Name of the noise distribution, if the user chose one.
     mech : str
         Name of the method.
     names : sequence of str

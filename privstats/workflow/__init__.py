@@ -1,1 +1,1 @@
-"""The steps of every call: plan the questions, charge the ledger, ask the questions of the rows, return the result."""
+"""The steps of every call: plan the queries, charge the ledger, send the queries to the data, return the result."""

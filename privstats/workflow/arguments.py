@@ -89,7 +89,9 @@ def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbo
     head : callable
         Function that returns a frame without rows; or None for plans, and for readers whose frame may depend on rows.
     model : Model
+        The user's formula and arguments.
     neighbors : Neighbors
+        Neighbouring relation: which two data sets count as neighbours.
 
     Raises
     ------

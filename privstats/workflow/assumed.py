@@ -48,6 +48,7 @@ class Assumption:
     Parameters
     ----------
     hints : mapping of str to Hint
+        The user's assumptions about columns, by column.
     share : float, optional
         Share of ones of a binary outcome without a hint. By default `HALF` in models with a link; in other models
         the response is then continuous.
@@ -67,6 +68,7 @@ class AssumedDesign:
     Parameters
     ----------
     design : Design
+        Map from rows to the columns of the model, without data.
     middle : float
         Mean of the response.
     precise : bool

@@ -75,6 +75,7 @@ def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any
     Parameters
     ----------
     declaration : callable
+        Function without a body, whose signature and docstring are used.
     answer : callable
         Function that returns the result for a dict of all arguments; it raises errors of this package only (`door`).
     """

@@ -26,7 +26,7 @@ class Comparison:
     ----------
     frame : DataFrame
         One row for each term and budget: budget in words, method, std_error, width of the 95% interval, noise_share,
-        ratio of the width to that without privacy. NaN if no interval is expected.
+        ratio of widths with and without privacy. NaN if no interval is expected.
     head : tuple of str
         Lines above the table, which name the compared plans.
     """

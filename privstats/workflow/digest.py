@@ -1,4 +1,4 @@
-"""The digest of a plan: a hash of the call and the planned questions, as canonical JSON without internal names."""
+"""The digest of a plan: a hash of the call and the planned queries, as canonical JSON without internal names."""
 
 from __future__ import annotations
 

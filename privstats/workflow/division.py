@@ -1,14 +1,14 @@
-"""Division of a privacy budget among the questions of a plan, and the resulting charge of the ledger. TRUSTED.
+"""Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger. TRUSTED.
 
-Every question gets `promise.part(share)`, and the parts of one plan add up to the budget: eps and delta, mu^2, or rho,
+Every query gets `promise.part(share)`, and the parts of one plan add up to the budget: eps and delta, mu^2, or rho,
 compose by sums, after any earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu or eps if
 the mechanisms that spend it guarantee mu or eps (`ZeroCDP.kept_by`).
 
-An estimator may choose once between branches, by the releases of a common beginning. Then the questions of the
-beginning have fractions of the budget, and the questions of each branch divide the rest. The rest is one entry of the
-charge, since exactly one branch is taken. An optional question takes its budget from the part of another question, its
+An estimator may choose once between branches, by the releases of a common beginning. Then the queries of the
+beginning have fractions of the budget, and the queries of each branch divide the rest. The rest is one entry of the
+charge, since exactly one branch is taken. An optional query takes its budget from the part of another query, its
 host, which spends the remainder of that part (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho:
-Feldman and Zrnic 2021). An optional question before the choice may have a host in each of several branches: only one of
+Feldman and Zrnic 2021). An optional query before the choice may have a host in each of several branches: only one of
 these branches is taken, and its host spends as much less.
 """
 
@@ -28,7 +28,7 @@ BOUNDS = "bounds"  # name of the questions about bounds of columns, which come f
 
 @dataclass(frozen=True)
 class Division:
-    """The privacy budget of each question, by label, and the charge of the ledger.
+    """The privacy budget of each query, by label, and the charge of the ledger.
 
     Parameters
     ----------
@@ -50,24 +50,24 @@ def divided(
     given: Mapping[str, float] | None = None,
     bounds_share: float = 0.1,
 ) -> Division:
-    """Divide the privacy budget of a plan among its questions.
+    """Divide the privacy budget of a plan among its queries.
 
     Parameters
     ----------
     asked : sequence of Asked
-        All questions of all branches; questions of the common beginning have the branch None.
+        All queries of all branches; queries of the common beginning have the branch None.
     whole : Promise
     own : mapping of str to float
-        Default shares of the estimator, by a question's name or label.
+        Default shares of the estimator, by a query's name or label.
     given : mapping of str to float, optional
         Shares that the user gave; they replace the default shares.
     bounds_share : float
-        Share of the whole for the questions of stage 0, if there are any; all other questions divide the rest.
+        Share of the whole for the queries of stage 0, if there are any; all other queries divide the rest.
 
     Raises
     ------
     OptionError
-        If a share is not positive, names no question, or the common beginning leaves nothing for the branches.
+        If a share is not positive, names no query, or the common beginning leaves nothing for the branches.
     """
     given = checked(given)
     known = {name: None for a in asked for name in (a.name, a.label) if a.name != BOUNDS}
@@ -113,7 +113,7 @@ def checked(shares: Mapping[str, float] | None) -> dict[str, float]:
     Raises
     ------
     OptionError
-        If a share is not a positive number, and so would switch noise off or leave a question without budget.
+        If a share is not a positive number, and so would switch noise off or leave a query without budget.
     """
     if shares is None:
         return {}
@@ -139,7 +139,7 @@ def fraction(share: Any) -> float:
 
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
-    """Return the share of a question: the share given for its label, or an equal part of that for its name."""
+    """Return the share of a query: the share given for its label, or an equal part of that for its name."""
     if a.optional:  # a share that the user gives for "scales" does not apply to "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
@@ -153,7 +153,7 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 
 
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
-    """Return all questions with the name and the branch of the question `a`, which is included."""
+    """Return all queries with the name and the branch of the query `a`, which is included."""
     return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
 
 
@@ -170,7 +170,7 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of the common beginning and of each branch, without stage 0 and optional questions."""
+    """Return the labels of the common beginning and of each branch, without stage 0 and optional queries."""
     branches: dict[str | None, list[str]] = {None: []}
     for a in asked:
         if a.name != BOUNDS and not a.optional:

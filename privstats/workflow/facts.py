@@ -1,4 +1,4 @@
-"""Public facts about a fit for its result, computed from the plan, the releases and the estimate."""
+"""Public information about a fit for its result, computed from the plan, the releases and the estimate."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ from privstats.workflow.remarks import remarks
 
 
 def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: Any, ledger: Account | None) -> FitFacts:
-    """Return the public facts of a fit.
+    """Return a record of all that may be published about a fit: formula, bounds, noise, budget spent, and so on.
 
     Parameters
     ----------
     plan : Plan
+        Plan of the fit.
     public : PublicFacts
-        Public facts, with the design of the fit.
+        Numbers of rows and bounds that are public, with the design of the fit.
     estimate : Estimate
+        Estimate of the fit, with notes and diagnostics.
     gate : Gate
-        Gate through which all questions were asked.
+        Object through which all queries of the data were answered.
     rng : None, int or Generator
+        Seed or generator that the user supplied.
     ledger : Account, optional
         Ledger that the user supplied.
     """
@@ -107,9 +110,9 @@ def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float
 
 
 def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
-    """Return the budget shares of the questions that were asked, by name; they add up to 1.
+    """Return the budget shares of the queries that were asked, by name; they add up to 1.
 
-    The share of an optional question is subtracted from that of its host (the question that it takes budget from).
+    The share of an optional query is subtracted from the share of the query whose budget it takes.
     """
     asked = {release.name for release in gate.releases}
     shares: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""The steps of every fit: plan, charge the ledger, ask the questions through the gate, return the result. TRUSTED.
+"""The steps of every fit: plan, charge the ledger, send the queries to the data, return the result. TRUSTED.
 
 Before the charge only names and types of columns are read, and the number of rows or units if it is public, that is,
 if neighbouring data sets have the same number.
@@ -76,7 +76,7 @@ def before_reading(reader: Batches, settings: Settings, promise: Promise) -> Non
 
 
 def fit(plan: Plan, source: Source, settings: Settings) -> Results:
-    """Charge the ledger, then ask the planned questions about the rows; return the fit."""
+    """Charge the ledger, then ask the planned queries about the rows; return the fit."""
     spec = plan.specification
     ledger = Account(spec.promise) if settings.ledger is None else settings.ledger
     stream = streams(chance_of(settings.rng).seed, plan.stream_digest)

@@ -45,16 +45,19 @@ T = TypeVar("T")
 
 
 class Forecast(Conversation):
-    """Simulated answers to questions, from synthetic rows that represent `n` rows, with public random noise.
+    """Simulated answers to queries of the data, from synthetic rows that represent `n` rows, with public random noise.
 
-    Sums over the synthetic rows are multiplied by n over the number of synthetic rows. An answer that is not a sum plus
+    Sums over the synthetic rows are multiplied by n / (number of synthetic rows). An answer that is not a sum plus
     noise is the mean of several releases.
 
     Parameters
     ----------
     rows : BlockRows
+        The synthetic rows.
     planned : iterable of Planned
+        Queries with their mechanisms and budgets.
     n : float
+        Number of rows that the synthetic rows represent.
     fit : int
         Number of the simulated fit. Each fit has other noise; for another budget only the scale of the noise differs.
     said : dict, optional
@@ -172,10 +175,13 @@ def expected(
     Parameters
     ----------
     converse : callable
-        Function that returns the estimate in the user's units, given the simulated answers and public facts.
+        Function that returns the estimate in the user's units, given the simulated answers and public information.
     public : PublicFacts
+        Public information about the fit, such as numbers of rows.
     neighbors : Neighbors
+        Neighbouring relation: which two data sets count as neighbours.
     planned : sequence of Planned
+        Queries with their mechanisms and budgets.
     n : int
         Planned number of rows or units.
     like : DataFrame, optional

@@ -25,11 +25,11 @@ class Gathered:
     numbers : int
         Count of numbers that the method needs of each row.
     row : int
-        Largest number of bytes for each row: for the numbers, and for the method's own computations.
+        Largest number of bytes for each row: for its numbers, and for the method's own computations.
     rows : int or None
         Number of rows, or of units; None if it is private and not assumed.
     each : int
-        Largest number of rows of one unit that are used.
+        Largest number of rows of one privacy unit (person) that are used.
     cure : str
         Argument that selects a method that reads the rows in parts.
     """
@@ -43,7 +43,7 @@ class Gathered:
 
     @property
     def size(self) -> int | None:
-        """Largest number of bytes in total; None if the number of rows is unknown."""
+        """Upper bound on the memory for all rows together, in bytes; None if the number of rows is unknown."""
         return None if self.rows is None else self.rows * self.each * self.row
 
     @property
@@ -74,7 +74,7 @@ class Gathered:
 
 
 def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: int, cure: str) -> Gathered | None:
-    """Return the memory of the costliest question with a mechanism that needs all rows at once, or None.
+    """Return the memory of the costliest query with a mechanism that needs all rows at once, or None.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Plans: the questions of a fit and their budgets, found by a trial run on synthetic rows before any row is read."""
+"""Plans: the queries of the data and their budgets, found by a trial run on synthetic rows before any row is read."""
 
 from __future__ import annotations
 
@@ -57,16 +57,23 @@ class Specification:
     Parameters
     ----------
     verb : str
+        Name of the public function without "dp_".
     model : Model
+        The user's formula and arguments.
     mech : str
+        Name of the method, or "auto".
     options : mapping
         Options of the estimator that the user gave.
     promise : Promise
+        Privacy guarantee: the budget of the whole fit.
     neighbors : Neighbors
+        Neighbouring relation: which two data sets count as neighbours.
     shares : mapping, optional
-        Budget shares that the user gave, by name or label of the question.
+        Budget shares that the user gave, by name or label of the query.
     bounds_share : float
+        Share of the budget for estimates of bounds that are not declared.
     intervals : bool
+        Whether intervals are wanted.
     written : mapping
         Arguments of the call, for the digest.
     """
@@ -83,14 +90,14 @@ class Specification:
     written: Mapping[str, Any]
 
     def converse(self, ask: Any, public: PublicFacts, estimator: Any) -> tuple[Any, PublicFacts]:
-        """Ask all questions of a fit: first about bounds that are not declared, then those of the estimator.
+        """Ask all queries of a fit: first about bounds that are not declared, then the estimator's queries.
 
         Returns
         -------
         estimate : Estimate
             Estimate in the user's units.
         public : PublicFacts
-            Public facts, with the design of the fit.
+            Public numbers of rows and bounds, with the design of the fit.
         """
         with np.errstate(all="ignore"):  # noise may cause overflows; infinite values are handled later
             if lacking := public.design.lacking:
@@ -103,14 +110,14 @@ class Specification:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """The plan of a fit: its questions and their shares of the budget, known before any row is read.
+    """The plan of a fit: its queries of the data and their shares of the budget, known before any row is read.
 
     Attributes
     ----------
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
         The privacy guarantee of the call.
     questions : DataFrame
-        One row for each question: its share of the budget, its mechanism, and its budget.
+        One row for each query of the data (question): share of the budget, mechanism, and budget.
     digest : str
         Hash of the plan.
     accepted : dict
@@ -138,12 +145,12 @@ class Plan:
 
     @property
     def charge(self) -> tuple[tuple[str, Promise], ...]:
-        """The charge of the ledger: an entry for each question, and one for all branches of a choice."""
+        """The charge of the ledger: an entry for each query, and one for all branches of a choice."""
         return self.division.charge
 
     @property
     def kept(self) -> Promise:
-        """The guarantee that the mechanisms give: that of the call, or mu if the call has rho and noise is normal."""
+        """The privacy guarantee of the mechanisms: the call's, or mu if the call has rho and the noise is normal."""
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
     @property
@@ -165,7 +172,7 @@ class Plan:
 
     @property
     def questions(self) -> pd.DataFrame:
-        """One row for each question: share of the budget, mechanism, branch, and budget."""
+        """One row for each query of the data (question): share of the budget, mechanism, branch, and budget."""
         of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
             {
@@ -179,12 +186,12 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the call, the planned questions and the accepted widths; all machines give the same hash."""
+        """Hash of the call, the planned queries and the accepted widths; all machines give the same hash."""
         return digest(*self._call, rounded(self._asked), dict(self.accepted))
 
     @cached_property
     def stream_digest(self) -> str:
-        """Hash of the call and of the questions with all digits; it selects the random stream of a seeded fit."""
+        """Hash of the call and of the queries with all digits; it selects the random stream of a seeded fit."""
         return digest(*self._call, self._asked)
 
     @property
@@ -195,7 +202,7 @@ class Plan:
 
     @property
     def _asked(self) -> list[Any]:
-        """The questions with their mechanisms and budgets."""
+        """The queries with their mechanisms and budgets."""
         return [[p.branch, p.label, p.mechanism.label, promise_numbers(p.promise)] for p in self.planned]
 
     def expected(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
@@ -208,14 +215,14 @@ class Plan:
             columns without hints fill a part of their bounds.
         residual : float, optional
             Residual standard deviation in the response's units (with cov_type="nonrobust", of a row of the largest
-            weight); by default that of `like`, that of the response's hint, or a twelfth of the response's range.
+            weight); by default from `like`, from the response's hint, or a twelfth of the response's range.
 
         Returns
         -------
         DataFrame
             One row for each estimate: std_error; width of the 95% interval; width_low and width_high, which differ if
             outcomes or levels may be rare, or weights unequal, and no hint (`Domain.hint`) says otherwise; noise_share
-            (of the squared standard error); ratio, the width over that without privacy; and given, the share of
+            (of the squared standard error); ratio of widths with and without privacy; and given, the share of
             forecasts with an interval. A width is NaN if most forecasts have no interval.
 
         Raises
@@ -409,7 +416,7 @@ class Plan:
         -------
         Comparison
             Table for print. Its `frame` is a DataFrame with one row for each term and budget: method, std_error, width
-            of the 95% interval, noise_share and ratio, the width over that without privacy. `plot()` draws the ratios.
+            of the 95% interval, noise_share, and ratio of widths with and without privacy. `plot()` draws the ratios.
 
         Raises
         ------
@@ -448,7 +455,7 @@ class Plan:
         return table.loc[[term]]
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot each question's share of the budget, by branch if the fit will choose between branches (methods).
+        """Plot each query's share of the budget, by branch if the fit will choose between branches (methods).
 
         Parameters
         ----------
@@ -596,6 +603,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
     Parameters
     ----------
     spec : Specification
+        The public part of the call.
     rows : int, optional
         Number of rows, or of units if the call has `unit`; None if it is private.
     assumed : int, optional
@@ -625,7 +633,7 @@ class _Wish:
 
 @lru_cache(maxsize=REMEMBERED)
 def _remembered(wish: _Wish) -> Plan:
-    """Return the plan of a call, from a cache; it depends on public facts only, never on rows."""
+    """Return the plan of a call, from a cache; it depends on public information only, never on rows."""
     plans, refusals = [], []
     for promise in accountings(wish.spec):
         try:
@@ -676,7 +684,7 @@ def _ratio(normal: Plan, pure: Plan) -> float:
 
 
 def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: int | None) -> Plan:
-    """Repeat trial runs on few and many synthetic rows, and the division of the budget, until questions are stable."""
+    """Repeat trial runs on few and many synthetic rows, and the division of the budget, until queries are stable."""
     public = _public(spec, rows, assumed)
     design = public.design
     choice = spec.model.estimator(
@@ -702,7 +710,7 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
-    """Return the public facts of a fit, with its design; bounds that are not declared have placeholders."""
+    """Return the public information of a fit, with its design; bounds that are not declared have placeholders."""
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
     design = spec.model.bind(offered)
@@ -718,7 +726,7 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
 
 
 def _question(a: Asked, division: Division) -> Planned:
-    """Return a planned question: a question with its part of the budget."""
+    """Return a query of the data with its part of the budget."""
     parts = tuple(division.fractions[a.label] / division.fractions[host] for host in a.optional)
     return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, parts)
 
@@ -727,19 +735,19 @@ class Quick(Rehearsal):
     """A trial run of an estimator on synthetic rows, with fast answers.
 
     Additive noise is replaced by normal noise of the same variances, and the error of a rank is drawn from its
-    distribution. Trial runs of one round share the answers to the questions with which they all begin.
+    distribution. Trial runs of one round share the answers to the queries with which they all begin.
 
     Parameters
     ----------
     said : dict
         Answers in the trial runs of this round.
     before : dict
-        Questions of the previous round, by label.
+        Queries of the previous round, by label.
     unaudited : set
-        Labels of the questions that remain to be audited; it is emptied when a question differs from the previous
+        Labels of the queries that remain to be audited; it is emptied when a query differs from the previous
         round, because another round follows then.
     whole : bool
-        Whether inference is run after the last question, so that an error in it occurs before budget is spent.
+        Whether inference is run after the last query, so that an error in it occurs before budget is spent.
     """
 
     def __init__(
@@ -780,7 +788,7 @@ class Quick(Rehearsal):
 
 
 class _EndError(Exception):
-    """Exception that ends a trial run after its last question."""
+    """Exception that ends a trial run after its last query."""
 
 
 def _quick(by: Any) -> Any:
@@ -828,16 +836,16 @@ def rehearsed(
     turn: int,
     before: tuple[Asked, ...],
 ) -> tuple[tuple[Asked, ...], Turns]:
-    """Run each branch on synthetic rows; return all questions, and the passes over the rows of each branch.
+    """Run each branch on synthetic rows; return all queries, and the passes over the rows of each branch.
 
-    If the questions are equal to those of the previous round, `before`, each had its final part of the budget. Then
-    each question is audited, and each branch is run once more without its optional questions. Inference after the last
-    question is run in the first round only.
+    If the queries are equal to those of the previous round, `before`, each had its final part of the budget. Then
+    each query is audited, and each branch is run once more without its optional queries. Inference after the last
+    query is run in the first round only.
 
     Raises
     ------
     PrivacyError
-        If a question is asked in two ways or in two branches, or other questions depend on an optional question.
+        If a query is asked in two ways or in two branches, or other queries depend on an optional query.
     """
     asked: dict[str, Asked] = {}
     chance = streams(turn, "rehearsal")("rehearsal", "all")

@@ -1,4 +1,4 @@
-"""Plot of a plan: each question's share of the budget."""
+"""Plot of a plan: each query's share of the budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHARED = "0.6"  # grey, for questions that are asked in all branches
 
 
 def draw_shares(plan: Any, ax: Any = None) -> Any:
-    """Plot each question's share of the budget, in the order of the questions, with colours by branch (method)."""
+    """Plot each query's share of the budget, in the order of the queries, with colours by branch (method)."""
     names, shares = list(plan.questions.index), 100 * plan.questions.iloc[:, 0].to_numpy(dtype=float)
     branches = plan.questions["branch"].to_numpy()
     at = np.arange(len(names))

@@ -87,7 +87,7 @@ COLUMNS = "values fill a part of their bounds."
 
 
 def described(plan: Any) -> str:
-    """Return a plan as text: its title and arguments, the expected standard errors, and the questions with shares."""
+    """Return a plan as text: its title and arguments, the expected standard errors, and queries with shares."""
     spec, promise = plan.specification, plan.guarantee
     lines = [
         *headed(f"Plan of dp_{spec.verb}", spec.model.formula),
@@ -206,7 +206,7 @@ def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
 
 
 def _questions(plan: Any) -> list[str]:
-    """Return the table of questions; questions with the same name share a line."""
+    """Return the table of the plan's queries of the data; queries with the same name share a line."""
     methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
     marks = dict(zip(plan.branches, _marks(methods), strict=True))
     groups: dict[tuple[str, str | None], float] = {}
@@ -233,13 +233,13 @@ def _questions(plan: Any) -> list[str]:
 
 
 def _own(p: Planned, plan: Any) -> float:
-    """Return the share of a question without the shares that optional questions take from it."""
+    """Return the share of a query without the shares that optional queries take from it."""
     fractions: Mapping[str, float] = plan.division.fractions
     return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the title of a question's line: its name, or its label if an optional question repeats another."""
+    """Return the title of a query's line: its name, or its label if an optional query repeats another."""
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
 

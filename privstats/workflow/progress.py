@@ -31,6 +31,7 @@ class Course:
     name : str
         Name of the function.
     turns : mapping
+        Planned numbers of passes, by branch (method).
     rows : int or None
         Number of rows; None if it is private.
     """
@@ -63,8 +64,11 @@ class ProgressLine:
     Parameters
     ----------
     name : str
+        Name of the function.
     rows : int or None
+        Number of rows; None if it is private.
     out : text stream
+        Stream to which the line is written.
     """
 
     def __init__(self, name: str, rows: int | None, out: Any) -> None:

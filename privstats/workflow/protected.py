@@ -26,7 +26,9 @@ class Protected:
     Attributes
     ----------
     domain : Domain
+        Declarations of the columns.
     ledger : Ledger
+        Record of the budget that was spent on the rows.
     """
 
     _data: Any

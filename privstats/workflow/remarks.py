@@ -1,4 +1,4 @@
-"""Notes about the rows of a fit, from releases and public facts: unused rows, small weights, and rows of units."""
+"""Notes about the rows of a fit, from releases and public information: unused rows, small weights, rows of units."""
 
 from __future__ import annotations
 

@@ -82,6 +82,7 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     Parameters
     ----------
     content : mapping
+        Contents of the file, as JSON types.
     name : str
         Name of the file, for error messages.
 

@@ -1,6 +1,6 @@
-"""Stage 0: private estimates of the bounds of columns without declared bounds, before all other questions. TRUSTED.
+"""Stage 0: private estimates of the bounds of columns without declared bounds, before all other queries. TRUSTED.
 
-Each column has two questions: its median, then a quantile of the distances from the median. One question would not
+Each column has two queries: its median, then a quantile of the distances from the median. One query would not
 suffice: on a scale that covers all floating-point numbers, the width of N(1e6, 1) is not resolved.
 """
 
@@ -68,7 +68,7 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
     Parameters
     ----------
     ask : Ask
-        Asks the questions; afterwards its design is that of the last expression.
+        Function that asks the queries; afterwards its design is the design of the last expression.
     codes : sequence of str
         Expressions, as in the formula.
     domain : Domain
@@ -98,7 +98,7 @@ def check_enough(codes: Sequence[str], parts: Sequence[Promise], rows: int, whol
     ----------
     codes : sequence of str
     parts : sequence of Promise
-        Budgets of the questions about bounds, column by column.
+        Budgets of the queries about bounds, column by column.
     rows : int
     whole : Promise
         Budget of the call, for the remedy in the error.

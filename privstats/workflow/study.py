@@ -34,6 +34,7 @@ class Study:
     Parameters
     ----------
     plans : list of Plan
+        Plans in the order in which they are run.
 
     Raises
     ------
@@ -79,7 +80,7 @@ class Study:
 
     @property
     def guarantee(self) -> Promise | None:
-        """The joint guarantee of all plans; None if kinds or neighbours differ, so that a ledger must add them up."""
+        """The joint privacy guarantee of all plans; None if kinds or neighbours differ: then a ledger adds them up."""
         promises = [plan.guarantee for plan in self.plans]
         for one in promises:
             if all(isinstance(p, COUNTED[type(one)]) and p.neighbors == one.neighbors for p in promises):
@@ -104,6 +105,7 @@ class Study:
         Parameters
         ----------
         path : str or PathLike
+            Path of the file.
 
         Raises
         ------
