@@ -1,1 +1,1 @@
-"""Estimators: each asks the gate for noisy releases and computes an estimate from them. An estimator sees no row."""
+"""Estimators: each asks for noisy releases of the data and computes an estimate from these, without seeing a row."""

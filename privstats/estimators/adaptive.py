@@ -99,7 +99,7 @@ class Adaptive:
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
-        Budget share of the first-stage second moments before a perturbed minimiser; by default the share in `SHARES`.
+        Budget share of the first release of second moments before a perturbed minimiser; by default that in `SHARES`.
     """
 
     noises: Noises = NORMAL
@@ -135,7 +135,7 @@ class Adaptive:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
+        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -145,11 +145,11 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether a perturbed minimiser is among the methods; then standard errors also use first-stage moments."""
+        """Whether a perturbed minimiser is among the methods; standard errors then also use the first moments."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
-        """Make all releases after the column scales, and return the estimate by the chosen method."""
+        """Make all releases that follow the column scales, and return the estimate by the chosen method."""
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
         sizes = replace(sizes, released=(scales.rows, scales.rows_sd) if public.used is None else ())
@@ -204,7 +204,7 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Return the estimation problem before the choice of a method, if intervals also use first-stage moments."""
+        """Return the problem before the choice of a method, if intervals also use the first release of moments."""
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_scales(box, ranked)
@@ -220,7 +220,7 @@ class Adaptive:
 
 
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an off-diagonal entry of the first-stage second moments, for rows of norm at most 1."""
+    """Return the noise sd of an off-diagonal entry in the first release of second moments, for row norms up to 1."""
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
 
@@ -263,11 +263,11 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the largest eigenvalue of the noise of first-stage second moments at the whole budget, per row."""
+    """Return the largest eigenvalue of the noise in a first release of second moments at the whole budget, per row."""
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
 
 
 def coarse_share(noise: float) -> float:
-    """Return the budget share of first-stage second moments before a perturbed minimiser, given `coarse_noise`."""
+    """Return the budget share of a first release of second moments before a perturbed minimiser, given its noise."""
     return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))

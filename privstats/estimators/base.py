@@ -83,7 +83,7 @@ class Noises:
 
     @property
     def products(self) -> Mechanism:
-        """Mechanism for second moments of rows of bounded length: `matrix`, or matrix-t if that is for other bounds."""
+        """Mechanism for second moments of rows of bounded length: `matrix` if it is for such rows, else matrix-t."""
         return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
 
 
@@ -129,7 +129,7 @@ def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
 
 
 def sd_of(law: Any) -> float:
-    """Return the sd of a noise distribution's first coordinate; all coordinates have the same sd."""
+    """Return the standard deviation of a coordinate of a noise vector; all coordinates have the same sd."""
     return float(np.sqrt(law.variance()[0]))
 
 

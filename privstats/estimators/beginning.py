@@ -1,4 +1,4 @@
-"""First releases, common to all losses: column scales, estimable levels, whitened predictors, starting coefficients."""
+"""First releases, common to all losses: column scales, factor levels to keep, whitening, starting coefficients."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class ChosenQuantile(ABC):
         return (note("chain", length=SWEEPS, steps="sweeps", cure="delta=1e-6 or mu= has an exact method"),)
 
     def _chosen(self, ask: Ask, box: PublicBox, tau: float) -> Release:
-        """Release the coefficients for one tau, in units of the scaled columns, with the intercept first."""
+        """Release the coefficients for one tau, for columns scaled to [-1, 1], with the intercept first."""
         order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
         rows = np.column_stack([np.eye(box.width)[:, order], box.response / (1.0 + box.offset_reach)])
         within = CheckLosses(box.c, tau, float(self.theta_bound), box.intercept is not None)
@@ -198,7 +198,7 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return notes if the bound on coefficients, or the noise, may determine the estimate more than the data do."""
+        """Return notes if the bound on coefficients, or noise, may determine the estimate more than the data do."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)

@@ -45,11 +45,11 @@ class ClippedMeans:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
+        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
         return MOST_FIRST_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
-        """Fit the design of group dummies, and return its coefficients as the means of the groups."""
+        """Fit a regression on group dummies, and return the coefficients as the means of the groups."""
         columns = public.design
         design = columns.as_regression()
         ask.through(design)
@@ -104,7 +104,7 @@ def below_noise(scales: Scales) -> bool:
 
 
 def _moments(scales: Scales) -> tuple[float, float, float]:
-    """Return the released mean of the response, the noise sd of its variance, and its variance, in half-ranges."""
+    """Return released mean, noise sd of the variance, and variance of the response, in half-ranges of the bounds."""
     mean = float(np.clip(scales.sums[-1] / scales.rows, -1.0, 1.0))
     noise = float(scales.sd[-1] * np.hypot(1.0, 2 * mean) / scales.rows)
     return mean, noise, float(scales.scale[-1] ** 2 + scales.center[-1] ** 2) - mean**2

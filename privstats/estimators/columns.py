@@ -69,7 +69,7 @@ class ColumnFacts:
 
     @property
     def line(self) -> Line:
-        """Set in which the column's values lie: the points of the grid."""
+        """Set in which the column's values lie: the points of the column's grid."""
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
@@ -195,7 +195,7 @@ class Grouping:
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
-        """Return the function that gives the values of column j for a block of rows."""
+        """Return a function that computes the values of column j for a block of rows."""
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
@@ -230,12 +230,12 @@ class RowNumbers:
 
     @classmethod
     def public(cls, rows: int, certain: bool) -> RowNumbers:
-        """Return a public number of rows without groups; it is an upper bound unless `certain`."""
+        """Return the record of a public number of rows, without groups; an upper bound unless `certain`."""
         return cls(np.array([float(max(1, rows))]), certain)
 
     @classmethod
     def released(cls, release: Release) -> RowNumbers:
-        """Return the numbers of rows of the groups, from their release."""
+        """Return the record of the numbers of rows in the groups, from a release of counts."""
         return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()))
 
 

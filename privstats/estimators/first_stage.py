@@ -22,11 +22,11 @@ class BySteps(Protocol):
     def shares(self) -> Mapping[str, float]: ...
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
+        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
-    """Return the ratio of the noise of first-stage moments to the largest noise at which the Newton steps converge.
+    """Return the noise of the first release of moments, divided by the largest noise at which Newton steps converge.
 
     Above 1 the steps may diverge: the coefficients of a logit with 3 predictors, of length 1.8, ended at length 37 in
     one of 7 fits at a noise of .3, and at .9 at most at a noise of .15.
@@ -36,7 +36,7 @@ def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, colu
     estimator : BySteps
         The estimator by Newton steps.
     promise : Promise
-        Privacy guarantee of the whole fit.
+        Privacy guarantee of the whole fit: the budget.
     neighbors : Neighbors
         Neighbouring relation: which two data sets count as neighbours.
     columns : int

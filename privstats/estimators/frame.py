@@ -120,12 +120,12 @@ class PublicBox:
 
     @cached_property
     def slopes(self) -> list[int]:
-        """Positions of all coefficients but the intercept."""
+        """Positions of all coefficients other than the intercept."""
         return [j for j in range(self.c) if j != self.intercept]
 
     @cached_property
     def offset(self) -> tuple[float, ...]:
-        """Coefficient of the offset in the linear predictor; in response units without a link; empty without offset."""
+        """Coefficient of the model's offset in the linear predictor (without a link, in response units), or empty."""
         if not self.design.offset:
             return ()
         return (1.0 / float(self.design.response_half) if self.design.family is None else 1.0,)
@@ -199,12 +199,12 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return directions of theta about which rows at kept levels have no information; rounded, shape (c, l)."""
+        """Return the directions of theta, (c, l), about which rows at kept factor levels have no information."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return a lattice of rows, shape (k_1, ..., k_p, c), and its numeric axes; None if it exceeds `most` rows.
+        """Return a lattice of rows, (k_1, ..., k_p, c), and the lattice's numeric axes; None if it exceeds `most` rows.
 
         Columns of one factor vary together, over kept levels; numeric columns vary from -1 to 1; products are computed.
         """
@@ -245,7 +245,7 @@ class PublicBox:
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return groups of standardised columns that vary together, and the corners of their boxes at kept levels."""
+        """Return groups of standardised columns that vary together, and their extreme values at kept factor levels."""
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
         if self.intercept is not None:
@@ -480,7 +480,7 @@ class KnownMoments:
     variance: FloatArray
 
     def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return values and variances, shape (k, k), with only the last entry known: the response's mean square."""
+        """Return k x k values and variances of which only the last entry is known: the response's mean square."""
         value, variance = np.zeros((k, k)), np.full((k, k), np.inf)
         value[-1, -1], variance[-1, -1] = self.value[-1, -1], self.variance[-1, -1]
         return value, variance

@@ -55,7 +55,7 @@ def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...
 
 
 def _candidates(column: ColumnFacts) -> tuple[float, ...]:
-    """Return candidate grid steps, from coarse to fine; if all exceed 1, the coarsest is replaced by 1.
+    """Return candidate steps of the grid, from coarse to fine; if all exceed 1, the coarsest is replaced by 1.
 
     The reason: bounds may be declared far beyond the values, and counts are whole numbers.
     """

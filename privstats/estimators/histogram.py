@@ -212,7 +212,7 @@ class Lengths:
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
     def from_least(self, least: float) -> FloatArray:
-        """Return the candidate clipping radii: the lengths above `least`, always including the largest."""
+        """Return the candidate clipping radii: the lengths above `least`, and always the largest length."""
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
@@ -224,7 +224,7 @@ class Lengths:
 def with_tail(
     counts: FloatArray, sd: float, tail: Tail, law: str = "normal", known: Whole | None = None
 ) -> tuple[FloatArray, int]:
-    """Return the counts with a geometric tail beyond the last visible bin, and the index of that bin.
+    """Return the counts with a geometric tail beyond the last bin that exceeds noise, and that bin's index.
 
     A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds beside a visible window,
     or `AFTER_GAP` noise sds elsewhere. A slowly falling tail may be hidden in each window and visible in a wider sum;
@@ -259,10 +259,11 @@ def with_tail(
 
 
 def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:
-    """Return the number of bins beyond the last visible one that a wider sum of counts shows to be filled, or 0.
+    """Return the number of bins beyond the last visible one that sums over several bins show to be filled, or 0.
 
-    If a sum of `WIDE_WINDOWS` bins exceeds noise, its nearer half counts as visible; if the sum of all bins does, the
-    next bin counts. A known total minus the visible counts estimates the same sum; both are averaged by precision.
+    A bin is visible if its count exceeds noise. If a sum of `WIDE_WINDOWS` bins exceeds noise, its nearer half counts
+    as visible; if the sum of all bins does, the next bin counts. A known total minus the visible counts estimates the
+    same sum; both are averaged by precision.
     """
     hidden, visible = counts[last + 1 :], last + 1
     if not len(hidden):
@@ -280,7 +281,7 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return the counts, the visible ones shifted evenly but not below zero, so that all counts add up to `total`."""
+    """Return counts that add up to `total`: those up to bin `last` are shifted evenly, but not below zero."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]

@@ -221,7 +221,7 @@ def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, 
 
 
 def of_columns(box: PublicBox) -> FloatArray:
-    """Return the matrix from the vector (1, predictors) to the design's columns, shape (slopes + 1, c)."""
+    """Return the matrix that maps the vector (1, predictors) to the design's columns, shape (slopes + 1, c)."""
     q = len(box.slopes)
     onto = np.zeros((q + 1, box.c))
     if box.intercept is not None:
@@ -231,7 +231,7 @@ def of_columns(box: PublicBox) -> FloatArray:
 
 
 def to_columns(box: PublicBox) -> FloatArray:
-    """Return the matrix from a mechanism's coefficients, intercept first, to coefficients of the design's columns."""
+    """Return the matrix that maps coefficients, intercept first, to coefficients of the design's columns."""
     order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
     onto = np.zeros((box.c, box.c))
     onto[order, np.arange(box.c)] = 1.0 + box.offset_reach

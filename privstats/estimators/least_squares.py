@@ -254,7 +254,7 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest sd that unidentified directions may explain: the standard deviation of the response."""
+        """Largest sd of the linear predictor along unidentified directions: the response's standard deviation."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -392,7 +392,7 @@ class Steps(OneStep):
         return max(squares - noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
-        """Return the mean square of psi, from products of scores: the product along the intercept, if there is one."""
+        """Return the mean square of psi, from products of scores: the product along the intercept, if any."""
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
         one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
@@ -418,7 +418,7 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the Hessian of the first step, with the matrix from final scores to the Hessian's coordinates."""
+        """Return the first step's Hessian, with the matrix that maps final scores to the Hessian's coordinates."""
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 

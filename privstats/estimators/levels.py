@@ -77,12 +77,12 @@ class KeptLevels:
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
-        """Return the record for a fit that keeps all rows."""
+        """Return the record of kept levels for a fit that keeps all rows."""
         return cls(None, (), (), np.zeros((c, 0)), np.zeros(c), unread=np.zeros((c, 0)))
 
     @property
     def most_length(self) -> float:
-        """Squared length to which the ridge limits standardised rows of rare levels."""
+        """Upper bound on the squared length of standardised rows at rare levels, by the ridge."""
         return HELD_LEAST * (len(self.ridge) + 1)
 
     @property

@@ -108,7 +108,7 @@ class LikelihoodSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
+        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
         return MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -128,7 +128,7 @@ class LikelihoodSteps:
 def rough_fit(
     ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...], rows_for_one: float = 1.0
 ) -> Problem:
-    """Return the problem with whitened predictors, and coefficients from least squares on a transformed response."""
+    """Return the estimation problem, which starts from least squares on a transformed response."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
@@ -139,7 +139,7 @@ def rough_fit(
 
 
 def started(problem: Problem, loss: Likelihood) -> Start:
-    """Return starting coefficients for the family, computed from those of least squares on a transformed response."""
+    """Return starting coefficients for the family, from those of least squares on a transformed response."""
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
@@ -225,7 +225,7 @@ class BurnedIn(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodStep(OneStep):
-    """Expected scores and information of a likelihood over synthetic rows, shared by all its one-step fits.
+    """One-step fit of a likelihood, with expected scores and information computed over synthetic rows.
 
     Parameters
     ----------
@@ -242,12 +242,12 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of scores that unidentified directions may explain: `ETA_SIGNAL` times the root of information."""
+        """Largest sd of a row's score by unidentified directions: `ETA_SIGNAL` times the root of the information."""
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
     def per_eta(self) -> FloatArray:
-        """Change of each coefficient that changes eta by one std dev over synthetic rows, if the others are refitted.
+        """Change of each coefficient that changes the linear predictor by one sd, if the others are refitted.
 
         It is the inverse std dev of the column given the others (the columns have the information of at least one row).
         A square or product of columns far from zero changes eta by much more, but other coefficients offset most of it.
@@ -257,7 +257,7 @@ class LikelihoodStep(OneStep):
         return np.sqrt((vectors**2 / np.maximum(values, 1 / max(self.rows, 1.0))).sum(axis=1))
 
     def eta(self, at: Start) -> FloatArray:
-        """Return the linear predictors of the synthetic rows."""
+        """Return the linear predictors of the synthetic rows, at the coefficients of `at`."""
         return self.loss.family.fitted(self.synthetic.rows @ self.along(at.theta) + self.synthetic.offset)
 
     def information(self, at: Start) -> FloatArray:
@@ -265,7 +265,7 @@ class LikelihoodStep(OneStep):
         return self.loss.family.weight(self.eta(at))
 
     def spread(self, at: Start) -> float:
-        """Return the root mean information of the synthetic rows: the sd of psi if the model is right."""
+        """Return the root of the synthetic rows' mean information: the sd of psi if the model is right."""
         return float(self.information(at).mean()) ** 0.5
 
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
@@ -339,7 +339,7 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum that a clip at each radius removes from the scores, under the model: (radii, m).
+        """Return the expected sum that clips at the radii remove from the scores under the model, shape (radii, m).
 
         Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to exceed the
         noise of the histogram. Therefore this part of the bias is computed from the model.
@@ -362,7 +362,7 @@ class NewtonSteps(LikelihoodStep):
         return self.sizes.scores * np.stack(between, axis=1)
 
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
-        """Return the coefficients after a step along a clipped score, of limited length, and the step."""
+        """Return the coefficients after a step of limited length along a clipped score, and the step."""
         metric = self.metric(Pilot(start))
         w = start.remapped(metric)
         lengths = self.score_sizes(w, "step sizes", str(k + 1))
@@ -381,7 +381,7 @@ class NewtonSteps(LikelihoodStep):
         return start.moved(step), Stride(metric, score, noise * B, step)
 
     def secant_corrected(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
-        """Return the score, divided along the previous step by the curvature that was measured on that step.
+        """Return the score, divided along the previous step by the curvature of the loss measured on that step.
 
         With nearly collinear predictors, the data may have twice the information of synthetic rows; without the
         division the steps would oscillate.
@@ -397,7 +397,7 @@ class NewtonSteps(LikelihoodStep):
         return score + (1 / met - 1) * float(along @ score) * along
 
     def shortened(self, step: FloatArray) -> FloatArray:
-        """Return the step with its intercept part and its slope part each shortened, to limit the change of eta."""
+        """Return the step with intercept part and slope part each shortened, to limit the linear predictor's change."""
         c = self.constant
         on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
         side = step - on
@@ -406,7 +406,7 @@ class NewtonSteps(LikelihoodStep):
         return on * along + side * across
 
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval; the histogram and the model both contribute to its bias bound."""
+        """Return the clipping threshold with the shortest interval; its bias bound uses histogram and model."""
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)

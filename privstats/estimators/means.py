@@ -112,7 +112,7 @@ class ChosenMeans:
 
 
 def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
-    """Return the centres and half-widths of the columns' bounds."""
+    """Return the midpoints and half-widths of the columns' declared bounds."""
     low, high = np.array([(column.low, column.high) for column in columns], dtype=float).T
     return (low + high) / 2, (high - low) / 2
 

@@ -178,7 +178,7 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate with its sampling error, the noise of all steps, and the start's remaining error."""
+        """Return the last iterate with sampling error, the noise of all steps, and the rest of the starting error."""
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
         M = raise_eigenvalues(hessian.value / rows.n, half_edge, self.curvature)
@@ -347,7 +347,7 @@ class ScaledRows:
 
     @cached_property
     def P(self) -> FloatArray:
-        """Matrix that maps a row z to scaled predictors, shape (width, c)."""
+        """Matrix P that maps a row z (columns and response) to its scaled predictors z'P, shape (width, c)."""
         P = np.zeros((self.box.width, self.box.c))
         P[: self.box.c] = np.diag(1 / self.scales)
         return P
@@ -367,7 +367,7 @@ class ScaledRows:
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
-        """Return the loss at the iterate's residual scale, and the scale in units of psi."""
+        """Return the loss with the iterate's residual scale, and that scale in the units of psi."""
         scale = at.sigma * self.unit if self.robust else 1.0
         return self.loss.with_scale(scale), scale
 

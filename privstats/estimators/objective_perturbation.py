@@ -198,7 +198,7 @@ class TiltedLikelihood(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def ridge_free(self, last: LastRelease) -> Start:
-        """Return approximate coefficients without the ridge, by the information of synthetic rows."""
+        """Return approximate coefficients without the ridge's bias, by the information of synthetic rows."""
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 

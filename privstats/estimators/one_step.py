@@ -80,7 +80,7 @@ class Problem:
 
     @classmethod
     def of(cls, problem: Problem, **own: Any) -> Self:
-        """Return a problem as an instance of this class, with values for the further fields of the class."""
+        """Return an estimation problem as an instance of this class, with values for the class's further fields."""
         return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
 
     @property
@@ -101,7 +101,7 @@ class Problem:
         return self.public.by_unit
 
     def total(self, number: float) -> Whole | None:
-        """Return the known total of a histogram's counts; None if rows have weights.
+        """Return the known total of a histogram's counts, `number`; None if rows have weights.
 
         A number of privacy units is an upper bound only, because a unit may have no row that is used.
         """
@@ -110,12 +110,12 @@ class Problem:
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem with predictors whitened again if first-stage second moments may be nearly singular."""
+        """Return the problem, with predictors whitened again if released second moments may be nearly singular."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
     def assuming(self, tail: str, cov_type: str, scores: str = "usual") -> Self:
-        """Return the problem with assumptions on the tail of score lengths and on the variance of errors.
+        """Return the estimation problem with assumptions on the tail of score lengths and on error variances.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Problem:
 
     # coordinates of theta with respect to the whitened predictors w
     def along(self, theta: FloatArray) -> FloatArray:
-        """Return the coordinates t of theta, with ``to_theta @ t = theta``, shape (m,)."""
+        """Return the coordinates t of theta in terms of whitened predictors, shape (m,)."""
         return self.start.coordinates(theta, self.levels.hidden)
 
     @cached_property
@@ -172,7 +172,7 @@ class Problem:
 
     # what follows the equation: the estimate and its notes
     def given(self, estimate: NormalEstimate) -> Estimate:
-        """Return the estimate; without intervals if the user wants none."""
+        """Return the estimate, but without intervals if the user wants none."""
         if self.public.intervals:
             return estimate
         alone = PointEstimate.alone(estimate, self.levels.unread)
@@ -182,7 +182,7 @@ class Problem:
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """Numeric columns with bounds beyond `FAR_BOUNDS` released std devs; maps each to its bound in std devs."""
+        """Numeric columns with bounds beyond `FAR_BOUNDS` released std devs, mapped to these bounds in std devs."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in self.box.products}
@@ -239,7 +239,7 @@ class LastRelease:
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
-        """Return the last score, from the minimiser of a perturbed loss, which is ``unit * drawn`` away from the start.
+        """Return the last score, from the minimiser of a perturbed loss: the start plus ``unit * drawn``.
 
         The perturbed loss has gradient zero there: scores add up to the ridge's gradient plus noise of a known law.
         """
@@ -398,7 +398,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class OneStep(Problem, ABC):
-    """The one-step method, from a problem to its estimating equation. Subclasses are for losses and mechanisms."""
+    """The one-step method, from an estimation problem to an equation. Subclasses are for losses and mechanisms."""
 
     def equation(self, more: bool = False) -> Fitted:
         """Ask all queries and return the estimating equation; `more`: whether the caller asks further ones."""
@@ -454,7 +454,7 @@ class OneStep(Problem, ABC):
 
     @abstractmethod
     def lengths(self, w: Start) -> Lengths:
-        """Return the denoised histogram of score lengths, from which the clip is chosen."""
+        """Return the denoised histogram of score lengths, from which the clipping threshold is chosen."""
 
     @abstractmethod
     def clip(self, pilot: Any, w: Start, lengths: Any) -> Clip:
@@ -477,7 +477,7 @@ class OneStep(Problem, ABC):
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
-        """Return the typical size of a row's score in the last score's coordinates; by default 1, the sd of psi."""
+        """Return the typical size of a coordinate of a row's last score; by default 1, as psi has sd 1."""
         return 1.0
 
     @property

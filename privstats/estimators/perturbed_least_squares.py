@@ -216,7 +216,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a diagonal entry of the first-stage second moments, in whitened coordinates."""
+        """Largest noise sd of a diagonal entry in the first release of second moments, in whitened coordinates."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -225,7 +225,7 @@ class PerturbedSquares(OneStep):
         return Pilot(self.start)
 
     def both_matrices(self) -> tuple[NoisyMatrix, Start]:
-        """Return second moments of whitened rows from two releases, and the start improved by the second release.
+        """Return second moments of whitened rows from two releases, and coefficients improved by the second release.
 
         A second matrix is released if the first one is noisy. Both are combined along the axes of the first matrix;
         its weak axes have most of its noise. The radius of the second matrix is set by the least information of the
@@ -246,7 +246,7 @@ class PerturbedSquares(OneStep):
         return A, self.closer(A, read.value[:m, m] / n, unit * question.within.radius**2 / n)  # type: ignore[attr-defined]
 
     def closer(self, A: NoisyMatrix, score: FloatArray, noise: float) -> Start:
-        """Return the start after a Newton step, shortened by the share of its length that is noise.
+        """Return the coefficients after a Newton step that is shortened by the share of its length due to noise.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class PerturbedSquares(OneStep):
     # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
-        """Largest threshold at which residuals may be clipped; no residual reaches it."""
+        """Largest threshold at which residuals may be clipped; here so large that no residual reaches it."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
@@ -306,7 +306,7 @@ class PerturbedSquares(OneStep):
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
 
     def coefficients(self, within: WeightedLosses) -> Values:
-        """Return the private query for the minimiser, which is a step from the start in residual scales."""
+        """Return the private query for the minimiser, as a step from the starting coefficients in residual scales."""
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
         return Values("coefficients", rows, within=within, keep=self.levels.keep)
@@ -319,11 +319,11 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def curvature(self) -> float:
-        """Limit on the curvature of a row: the largest for which the last ridge of `BOUNDED_RIDGES` is sufficient."""
+        """Limit on the curvature of a row's loss: the largest for which the last of `BOUNDED_RIDGES` gives privacy."""
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row for which a ridge of the given size per row is sufficient."""
+        """Return the largest curvature of a row's loss for which the given ridge per row suffices for privacy."""
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
@@ -353,7 +353,7 @@ class PerturbedSquares(OneStep):
         return min(crude, float((length * np.minimum(residual, self.limit * start.sigma)).max()))
 
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score lengths at the start.
+        """Release the histogram of score lengths at the starting coefficients.
 
         A row with more than the largest curvature is shortened at any clip; such rows are also counted by the length
         that their scores lose.
@@ -366,7 +366,7 @@ class PerturbedSquares(OneStep):
         return TwoStrips.of_both(counts, ends, self.total(n), self.tail, self.by, start.m)
 
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
-        """Return the clip with the shortest interval.
+        """Return the clipping threshold with the shortest interval.
 
         If the squares in the histogram are far fewer than residuals of unit variance require, there are rare outcomes
         that the histogram does not show. Their residuals have the same sign, so all may lie along one coefficient.
@@ -416,11 +416,11 @@ class PerturbedSquares(OneStep):
     # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Largest sd that unidentified directions may explain, in residual scales."""
+        """Largest sd of the linear predictor that unidentified directions may explain, in residual scales."""
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the noise of the matrix times the step, and bias bounds for far rows in columns with wide bounds."""
+        """Return the matrix noise times the step, and bias bounds for extreme rows in columns with wide bounds."""
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         W = at.W @ back  # maps to the coordinates of A; along the axes V the noises of A's entries are uncorrelated
         V = np.linalg.eigh(W.T @ W)[1]
@@ -433,7 +433,7 @@ class PerturbedSquares(OneStep):
         )
 
     def residual_sd(self, step: Step) -> float:
-        """Return the residuals' std dev at the solution: the root of the response's variance minus the explained one.
+        """Return the residuals' std dev at the solution: the root of total minus explained variance of the response.
 
         The pilot's residual scale is too large, as its slopes are shrunk and noisy. Variance that the solution's errors
         are expected to explain is taken off. If the response's std dev is below its noise, the pilot's is returned.
@@ -495,13 +495,13 @@ class PerturbedHuber(PerturbedSquares):
         return self.start.largest_psi / self.start.sigma
 
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score lengths at the start."""
+        """Release the histogram of score lengths at the starting coefficients."""
         of = ProductSizes(self.start.P, self.start.residual / self.start.sigma, np.inf, self.ends[-1], self.limit)
         question = Sum("score sizes", of, Shells(1, self.ends), self.keep)
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval, and the curvature limit, which shortens scores of long rows.
+        """Return the clipping threshold with the shortest interval, with a curvature limit that shortens long rows.
 
         A score of length l with a residual at the threshold k belongs to a row of length l / k; a curvature limit L
         shortens it to ``L k^2 / l``.
@@ -524,7 +524,7 @@ class PerturbedHuber(PerturbedSquares):
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def closer(self, A: NoisyMatrix, score: FloatArray, noise: float) -> Start:
-        """Return the improved start with the loss's own scale, to which its threshold belongs."""
+        """Return the improved coefficients, with the residual scale to which the loss's threshold belongs."""
         return replace(super().closer(A, score, noise), sigma=self.start.sigma)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
@@ -541,11 +541,11 @@ class PerturbedHuber(PerturbedSquares):
         return CutHessian(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
 
     def residual_sd(self, step: Step) -> float:
-        """Return the residual scale of the loss."""
+        """Return the residual scale that the Huber loss uses."""
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the base class's errors and, as noise, the step times the information lost by shortening rows."""
+        """Return errors as for least squares and, as noise, the step times the information lost by shortening."""
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

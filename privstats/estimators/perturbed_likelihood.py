@@ -161,17 +161,17 @@ class TiltedLogLink(LikelihoodStep):
         return Pilot(self.start.moved(metric @ step * (max(min(1.0, change), float(np.log1p(change))) / change)))
 
     def change(self, w: Start, step: FloatArray) -> float:
-        """Return the root mean square change of eta by a step in coordinates of w, over synthetic rows."""
+        """Return the root mean square change of the synthetic rows' linear predictors by a step in coordinates of w."""
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
     # stage 2: the clipping threshold of scores
     @property
     def farthest(self) -> float:
-        """Largest threshold at which psi may be clipped."""
+        """Largest threshold at which psi, the derivative of a row's loss, may be clipped."""
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the private query for the minimiser, which is a step from w."""
+        """Return the private query for the minimiser, as a step from the coefficients of w."""
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
@@ -183,11 +183,11 @@ class TiltedLogLink(LikelihoodStep):
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row for which a ridge of the given size per row is sufficient."""
+        """Return the largest curvature of a row's loss for which the given ridge per row suffices for privacy."""
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval, and the limit on row curvature.
+        """Return the clipping threshold with the shortest interval, and the limit on the curvature of a row's loss.
 
         Scores of small counts are skewed, and rows with long scores may be too few to exceed the histogram's noise.
         Therefore the expected bias of the clip under the model is computed on synthetic rows, and added.

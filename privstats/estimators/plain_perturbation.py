@@ -109,7 +109,7 @@ class PlainPerturbedLikelihood:
 
         The step ``H^-1 gamma theta`` removes a penalty gamma. H is the Hessian of rows that fill their bounds, which is
         larger than that of most data, so a part of the penalty stays. With x = gamma / H along a direction, x becomes
-        ``x (1 - x)``, or 0 if it exceeds 1: then theta is mostly noise, which the penalty limits.
+        ``x (1 - x)``, or 0 if x exceeds 1: then theta is mostly noise, which the penalty limits.
         """
         wanted = float(self.ridge or 0.0)
         values, vectors = np.linalg.eigh(hessian)

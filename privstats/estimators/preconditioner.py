@@ -59,12 +59,12 @@ class Sizes:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """Released number of rows used (or sum of weights) and its standard error, with names for the diagnostics."""
+        """Released number of rows used (or sum of weights) and its standard error, by their names in diagnostics."""
         name = "weights used" if self.weighted else "rows used"
         return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
     def without(self, rows: float) -> Sizes:
-        """Return the numbers after the given number of rows is left out."""
+        """Return the numbers of rows and scores after the given number of rows is left out."""
         left = max(self.rows - rows, 1.0)
         return replace(self, rows=left, scores=self.scores if self.by_unit else left)
 
@@ -164,28 +164,28 @@ class Start:
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return t, shape (m,), with ``to_theta @ t = theta`` up to directions without information in the rows used."""
+        """Return theta's coordinates t, (m,): ``to_theta @ t = theta`` up to directions without any information."""
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # rounding errors are set to zero
 
     def moved(self, t: FloatArray) -> Start:
-        """Return the start with theta changed by t, in coordinates of the whitened predictors."""
+        """Return the object with coefficients changed by t, in coordinates of the whitened predictors."""
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
-        """Return the same start with predictors w'T in place of w."""
+        """Return the object with predictors w'T in place of w and the same coefficients theta."""
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return the start for another loss: its coefficients are computed from least-squares coefficients."""
+        """Return the object with starting coefficients for another loss, from those of least squares."""
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)
 
 
 def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
-    """Return the numbers of rows and of scores; release the number of units unless it is public."""
+    """Return the numbers of rows and of scores; release the number of privacy units unless it is public."""
     if not public.by_unit:
         return Sizes(rows, rows, weighted=public.design.weighted)
     if public.units is not None:

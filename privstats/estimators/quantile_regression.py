@@ -129,7 +129,7 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
+        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __post_init__(self) -> None:
@@ -173,7 +173,7 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of first-stage second moments, in variances of a column, at which Newton steps converge."""
+        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -196,7 +196,7 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return the ratio of a logistic distribution's density at the outermost quantile to that at the median."""
+    """Return the ratio of a logistic distribution's densities at the outermost quantile and at the median."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
@@ -219,7 +219,7 @@ def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEs
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Releases that the fits of all quantiles share: whitened predictors, a start, and lengths of rows.
+    """Releases that the fits of all quantiles share: whitened predictors, starting coefficients, and lengths of rows.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Ask the queries for each quantile; return the estimating equations."""
+        """Ask the queries of each quantile regression; return the estimating equations."""
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
         return [step.equation(more=step is not steps[-1]) for step in steps]
@@ -341,7 +341,7 @@ class Tried(Centred):
     step: FloatArray
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error of the Hessian's prediction of the score's change, noise taken off; at most 1.
+        """Return the relative error of the Hessian's prediction of the score's change, less noise; at most 1.
 
         For a quadratic loss the two scores differ by the Hessian times the step, plus noise.
         """
@@ -404,7 +404,7 @@ class OneOrder(OneStep):
         return f"{item} {self.item}".strip()
 
     def residuals(self, start: Start, item: str) -> Residuals:
-        """Release the tau-quantile of the residuals, and their scale about it, by ranks."""
+        """Release the tau-quantile of the residuals, and the residuals' scale about this quantile, by ranks."""
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
         question = Values(
@@ -418,7 +418,7 @@ class OneOrder(OneStep):
         return Residuals(quantile, density, _density(self.tau) / density)
 
     def recentred(self, start: Start, residuals: Residuals) -> Start:
-        """Return the start with the quantile of the residuals added to its intercept."""
+        """Return the coefficients with the tau-quantile of the residuals added to the intercept."""
         far = 2 * residuals.sigma if start is not self.start else np.inf
         return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
@@ -457,12 +457,12 @@ class OneOrder(OneStep):
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the clip with the shortest interval: the length to which rows are shortened in the last score."""
+        """Return the length to which rows are shortened in the last score, chosen for the shortest interval."""
         spread = self.tau * (1 - self.tau)
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
-        """Return the Hessian of the previous step, with a released number of rows in an atom at the quantile."""
+        """Return the previous step's Hessian, and a released number of rows with residuals equal to the quantile."""
         density, start = pilot.density, last.at
         spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
         inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
@@ -474,7 +474,7 @@ class OneOrder(OneStep):
         return replace(density, atom=max(float(atom), 0.0))
 
     def density(self, centred: Centred, clip: Clip) -> Density:
-        """Release the Hessian by a kernel, and the level of the density, by counts of rows near the quantile."""
+        """Release the Hessian by a kernel, and the density at the quantile by counts of rows near it."""
         start, residuals = centred.start, centred.residuals
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
         plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
@@ -495,7 +495,7 @@ class OneOrder(OneStep):
         return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow)
 
     def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
-        """Return the clipping radius of Hessian rows, the kernel's half-width, and its half-width at the least radius.
+        """Return the clipping radius of Hessian rows, the kernel's half-width, and the half-width at the least radius.
 
         A larger radius has more noise and needs a wider kernel. The radius minimises the sum of noise and of the
         information that shortening rows removes, both relative to the number of rows in the kernel.
@@ -522,7 +522,7 @@ class OneOrder(OneStep):
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise and bias bounds by errors of the density; no coefficient is given if the last step is long."""
+        """Return noise and bias bounds by errors of the density; give no coefficient if the last step is long."""
         m, density, names = self.m, step.hessian, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)
@@ -630,7 +630,7 @@ class CheckSteps(OneOrder):
         return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
-        """Release the Hessian of the loss (smoothing half-width h), from rows clipped at `held`; raise eigenvalues."""
+        """Release the Hessian of the loss, smoothed by half-width h, from rows cut to `held`; raise low eigenvalues."""
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2

@@ -121,7 +121,7 @@ class Quantiles(ABC):
         return self._estimate(names, columns, grouping, values, drawn[..., [0, -1]], laws, rows)
 
     def _rows(self, ask: Ask, public: PublicFacts, grouping: Grouping) -> RowNumbers:
-        """Return the numbers of rows in the groups; intervals and the grid depend on them."""
+        """Return the numbers of rows in the groups, on which intervals and the grid depend."""
         if public.offered is not None and not grouping.groups:
             return RowNumbers.public(public.offered, certain=public.used is not None)
         return RowNumbers.released(ask(grouping.counts(), by=COUNTS))
@@ -129,7 +129,7 @@ class Quantiles(ABC):
     def _coarse(
         self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> tuple[ColumnFacts, ...]:
-        """Return the columns on grids that are coarse enough for the budget, in each group with an interval."""
+        """Return the columns, on grids coarse enough for the budget in each group that has an interval."""
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
             draws = {n: ask.law(question, by=by).hopeful(n) for n in rows.each.tolist()}

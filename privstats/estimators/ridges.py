@@ -1,4 +1,4 @@
-"""The ridge of a perturbed minimiser, and the largest curvature of a row's loss for which the ridge is sufficient."""
+"""The ridge of a perturbed minimiser, and the largest curvature of a row's loss for which it gives privacy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from privstats.estimators.histogram import Clip
 
 
 def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
-    """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` is large enough.
+    """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` suffices for privacy.
 
     Parameters
     ----------

@@ -138,7 +138,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def entries(self) -> Entries:
-        """Entries of the rows of the released matrix: one per level of a factor, unless the mechanism is "hull"."""
+        """Vectors whose second moments are released: one entry per factor level, unless the mechanism is "hull"."""
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -175,7 +175,7 @@ class Moments(UnclippedSquares):
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
-        """Return whether the count of a level with this number of rows exceeds the noise of the moments."""
+        """Return whether the count of a factor level with this number of rows exceeds the noise of the moments."""
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
         return bool(rows > HIDDEN * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
@@ -269,7 +269,7 @@ class Moments(UnclippedSquares):
         return found
 
     def seen(self, factor: int) -> float:
-        """Return the smallest released count of a level, in noise sds, at which the level's coefficients are given.
+        """Return the smallest released count of a factor's level, in noise sds, at which coefficients are given.
 
         The mean at a level is a quotient of a sum and a count. A threshold of `HIDDEN` sds selects counts with large
         positive noise, which makes quotients too small by more than their std errors; with a rare reference level, all
@@ -303,7 +303,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return the directions of theta, shape (c, l), of levels whose released counts may be noise alone."""
+        """Return directions of theta, (c, l), that depend on factor levels with counts that may be noise alone."""
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
             if self.seen(k) == LEVEL_SEEN:
@@ -336,7 +336,7 @@ class Moments(UnclippedSquares):
         return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
-        """Return the score variance, raised at each level of a factor to that of a two-valued response.
+        """Return the score variance, raised at each level of a factor to the variance of a two-valued response.
 
         A rare outcome that is frequent at a rare level hardly changes a sum of scores over all rows. A response of mean
         a on [low, high] has at most the variance ``(high - a)(a - low)``, reached by two values. It is taken to have
@@ -380,7 +380,7 @@ class Moments(UnclippedSquares):
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the coordinates of a constant fit, for unidentified directions; None if intervals are wanted."""
+        """Return the coordinates t of a constant fit, used along unidentified directions; None with intervals."""
         one = self.box.intercept
         if self.public.intervals or one is None:
             return None

@@ -1,4 +1,4 @@
-"""Synthetic rows that have the released moments of whitened predictors, to predict weighted second moments."""
+"""Synthetic rows with the released moments of whitened predictors, for predictions of weighted moments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Starting coefficients of a loss from least squares of a transformed response.
 
 A start need only be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a few scales,
-is close enough. The queries are those of `beginning`, about rows with the transformed response.
+is close enough. The queries are those of module `beginning`, about transformed responses.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ POOLED: Mapping[type, Callable[[Any, bool], Any]] = {
 
 
 def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
-    """Return the weighted mean of estimates of the same parameters, with the distribution of its error.
+    """Return the weighted mean of estimates of the same parameters, with the distribution of the error.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[N
 def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[Note, ...]:
     """Return a note if estimates from disjoint rows differ by more than their errors explain (Cochran's Q).
 
-    Each coefficient is tested separately at level `RARE` over the number of coefficients; bias bounds are deducted.
+    Each coefficient is tested at level `RARE` divided by the number of coefficients; bias bounds are deducted.
     """
     if same:
         return ()
@@ -115,7 +115,7 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
 
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return diagnostics of the pooled fit: the largest noise_to_signal, and the root mean square residual scale."""
+    """Return diagnostics of a pooled fit: the largest `noise_to_signal`, and the root mean squared residual scale."""
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):
         values = np.array([one[name] for one in each if name in one])

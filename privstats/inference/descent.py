@@ -12,7 +12,7 @@ Step = tuple[FloatArray, float]  # matrix S by which a score was multiplied, and
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of the noise in the last iterate, and the matrix that maps the starting error to the last.
+    """Return the covariance of the noise in the last iterate, and the matrix from the starting error to the last error.
 
     A step is ``theta <- theta - S (M (theta - theta_hat) + s Z)`` with normal Z: exact for a score with derivative M.
 

@@ -65,7 +65,7 @@ class ErrorLaw:
         return cls(sd, allowance, sd, freedom, np.zeros((1, len(sd))), np.ones(1), np.zeros(len(sd)))
 
     def exceeds(self, distance: FloatArray) -> FloatArray:
-        """Return the probability, largest over the biases b, that an error is at least `distance` in size, shape (q,).
+        """Return P(|error| >= `distance`), the largest over all possible biases b, for each error, shape (q,).
 
         X is symmetric and unimodal, so the probability is largest if b is an end of its range (Anderson 1955).
         """

@@ -76,7 +76,7 @@ class Coordinates:
 
     @classmethod
     def plain(cls, c: int) -> Coordinates:
-        """Return coordinates that are equal to theta."""
+        """Return coordinates t that are equal to theta, of c coefficients."""
         return cls(np.zeros(c), np.eye(c), np.zeros((c, 0)))
 
     @cached_property
@@ -91,7 +91,7 @@ class Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """A bias bound: the bias of ``R theta`` is at most ``|R @ loading|_2 * size``.
+    """A bias bound: the bias of a linear function ``R theta`` is at most ``|R @ loading|_2 * size``.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Estimate(ABC):
 
     @property
     def rows(self) -> FloatArray | None:
-        """Numbers of rows behind the estimates, released or public, shape (k,); None if there are none."""
+        """Number of rows behind each estimate, released or public, shape (k,); None if the numbers are unknown."""
         return None
 
     @property
@@ -461,7 +461,7 @@ class NormalEstimate(Estimate):
         )
 
     def with_noise(self, noise: Loading) -> Self:
-        """Return the estimate with a further independent noise in its coefficients."""
+        """Return the estimate with further, independent noise in the coefficients."""
         simulated = self.simulated if noise.normal else (*self.simulated, noise)
         return replace(self, noise=self.noise + noise.covariance(), simulated=simulated)
 
@@ -537,7 +537,7 @@ class NormalEstimate(Estimate):
         )
 
     def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
-        """Return joint draws of errors of covariance `total`: `simulated` noise if `apart`, the rest normal or t."""
+        """Return joint draws of errors with covariance `total`; noise that is not normal is simulated if `apart`."""
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
         rest = total - sum((R @ one.covariance() @ R.T for one in noises), np.zeros_like(total))
@@ -572,7 +572,7 @@ class NormalEstimate(Estimate):
         return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
-        """Return by how many sds the half-lengths of ``R theta`` change the linear predictor; 0 without a link."""
+        """Return the linear predictor's change, in sds, over a half-length of ``R theta``; 0 without a link."""
         if self.per_eta is None:
             return np.zeros(len(R))
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
@@ -612,7 +612,7 @@ class NormalEstimate(Estimate):
         return np.maximum(freedom, 1.0)
 
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
-        """Return draws of the noise in ``R theta`` that is not normal, shape (draws, q): marginal draws if `apart`."""
+        """Return draws of the noise in ``R theta`` that is not normal, (draws, q); only marginals hold if `apart`."""
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
         if all(one.coordinates == other.coordinates for one, other in zip(narrow, large, strict=True)):
@@ -621,7 +621,7 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the noise in theta that is not normal, shape (draws, k)."""
+        """Joint draws of the part of theta's noise that is not normal, shape (draws, k)."""
         return noise_draws(self.simulated)
 
     @cached_property
@@ -671,7 +671,7 @@ class NormalEstimate(Estimate):
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
     def _moved(self) -> tuple[Note, ...]:
-        """Return a note on the coefficients with a bias bound by clipping, or the start, above `MOVED` std errors."""
+        """Return a note on the coefficients with bias bounds, by clipping or starting values, above `MOVED` std errors."""
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)

@@ -249,7 +249,7 @@ class GroupMeans(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the noise in theta that is not normal, shape (draws, k)."""
+        """Joint draws of the part of theta's noise that is not normal, shape (draws, k)."""
         return noise_draws(tuple(one for one in self.noises if not one.normal))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def noise_edge(m: int, sd: float) -> float:
 
 
 class PackedSet(Protocol):
-    """A set of rows' contributions to a symmetric matrix, stored as a vector of entries."""
+    """A set of the possible contributions of a row to a symmetric matrix, stored as vectors of entries."""
 
     @property
     def where(self) -> NDArray[np.intp]:
@@ -175,7 +175,7 @@ class NoisyMatrix:
         return cls(np.asarray(value, dtype=float), None, np.eye(len(value)))
 
     def plus(self, exact: FloatArray) -> NoisyMatrix:
-        """Return the sum of this matrix and a matrix that is known exactly, such as one of public counts."""
+        """Return the sum of this noisy matrix and an exactly known matrix, such as a matrix of public counts."""
         return replace(self, value=self.value + exact)
 
     def mapped(self, B: FloatArray) -> NoisyMatrix:
@@ -184,7 +184,7 @@ class NoisyMatrix:
         return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
 
     def first(self, k: int) -> NoisyMatrix:
-        """Return the submatrix of the first k rows and columns."""
+        """Return the noisy submatrix of the first k rows and columns."""
         return replace(self, value=self.value[:k, :k], map=self.map[:, :k])
 
     def entry_variances(self, V: FloatArray) -> FloatArray:
@@ -231,7 +231,7 @@ class NoisyMatrix:
 
     @classmethod
     def uncorrelated(cls, value: FloatArray, variances: FloatArray, V: FloatArray, floor: float = 0.0) -> NoisyMatrix:
-        """Return a matrix with noise that has uncorrelated entries of these variances in the orthogonal basis V."""
+        """Return a noisy matrix whose noise has uncorrelated entries, of given variances, in the orthogonal basis V."""
         i, j = np.triu_indices(len(value))
         where = np.zeros(value.shape, dtype=np.intp)
         where[i, j] = where[j, i] = np.arange(len(i))
@@ -319,7 +319,7 @@ class NoisyMatrix:
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())))
 
     def kept(self, target: FloatArray) -> float:
-        """Return the share of the squared distance from `target` that noise does not explain."""
+        """Return the share of the squared distance between value and `target` that noise does not explain."""
         return kept_share(self.value - target, float(np.trace(self.mean_square())))
 
     def nearest_positive(self, least: float = 0.0) -> FloatArray:

@@ -92,7 +92,7 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
 
 
 def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> Meat:
-    """Return the sampling variance of a quantile regression's score, ``tau (1 - tau) sum x x'`` (Koenker 2005)."""
+    """Return the variance of a quantile regression's score, tau (1 - tau) times second moments (Koenker 2005)."""
     return Meat(tau * (1 - tau) * second_moments, max(1.0, rows - len(second_moments)))
 
 
@@ -149,7 +149,7 @@ def kernel_mean(width: float, tau: float) -> float:
 
 
 def typical_size(tau: float) -> float:
-    """Return the median of ``|z - z_tau|`` for standard normal z, the ratio of a median absolute residual to a scale.
+    """Return the median distance of a standard normal variable from its tau-quantile, for scales from residuals.
 
     >>> round(typical_size(0.5), 4)
     0.6745
@@ -159,7 +159,7 @@ def typical_size(tau: float) -> float:
 
 
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
-    """Return the degrees of freedom of a sandwich variance that are due to an estimated Hessian.
+    """Return the degrees of freedom of a sandwich variance, as limited by the error of the estimated Hessian.
 
     The effective number of rows in the kernel is `EPANECHNIKOV` times the kernel's sum; noise adds to the relative
     error along the weakest identified direction. The squared relative error of a variance is four times the Hessian's.

@@ -38,14 +38,14 @@ class Sums:
 
 
 def covariance_of(law: Law, onto: Any) -> FloatArray:
-    """Return the covariance of linear combinations ``onto @ draw`` of noise, for a sparse array `onto`."""
+    """Return the covariance of linear combinations ``onto @ draw`` of a noise vector, for a sparse array `onto`."""
     found: Any = law.covariance(onto)
     return np.asarray(found.toarray() if scipy.sparse.issparse(found) else found, dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
 class Loading:
-    """Noise ``matrix @ draw`` of a random vector `draw`; with `sums`, `matrix` times these combinations of the vector.
+    """Noise ``matrix @ draw``, with `draw` a random vector (or, with `sums`, linear combinations of a random vector).
 
     ``F @ loading`` is the object for F times this noise.
 

@@ -328,7 +328,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
 
 
 def in_rho(one: Note) -> Note:
-    """Return the note for a budget in rho: sqrt(rho) takes the place of eps in its text."""
+    """Return the note for a budget in rho: sqrt(rho) takes the place of eps in the text."""
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
@@ -367,7 +367,7 @@ def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
 
 
 def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
-    """Return the note on coefficients whose intervals change the linear predictor by more than `most`, if any."""
+    """Return the note on coefficients whose intervals change the linear predictor by over `most` std devs, if any."""
     return (note("wide interval", names, most=most),) if names else ()
 
 
@@ -436,7 +436,7 @@ def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
 
 
 def _moves(moves: Mapping[str, float]) -> str:
-    """Return the bias bounds of coefficients in words."""
+    """Return the bias bounds of coefficients as text for a note."""
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)

@@ -162,7 +162,7 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return the lengths of intervals of ``R theta`` below and above the estimate, shape (q, 2), or NaN."""
+        """Return the lengths of the intervals of ``R theta`` below and above the estimates, shape (q, 2), or NaN."""
         below, above = self.centre - self.lower, self.upper - self.centre
         known = np.nan_to_num(np.stack([below, above]) * self._ratio(alpha))
         plus, minus = np.maximum(R, 0.0), np.maximum(-R, 0.0)
@@ -210,7 +210,7 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of a hypothesis `gap` below ``row theta``: the alpha at which an interval ends there."""
+        """Return the p-value of ``row theta - gap``: the alpha at which the interval of ``row theta`` ends there."""
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):
             return np.nan

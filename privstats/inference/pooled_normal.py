@@ -77,7 +77,7 @@ def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEsti
 
 
 def added(estimates: Sequence[NormalEstimate]) -> Pooled:
-    """Return the sum of independent estimates; a direction that one does not identify is unidentified in the sum."""
+    """Return the sum of independent estimates; a direction that any estimate does not identify is unidentified."""
     first, zero = estimates[0], np.zeros_like(estimates[0].sampling)
     return Pooled(
         names=first.names,
@@ -103,7 +103,7 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 
 
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
-    """Return the noises in the pooled sampling variance, by each estimate's released sampling variance.
+    """Return the noises of the pooled sampling variance that are due to each estimate's released variance.
 
     The variance V of one estimate has the factor w, the norm of its weight W, and not w^2 as in ``W V W'``.
     """
@@ -142,14 +142,14 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 
 
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
-    """Return the largest mean squared error matrix of an estimate; without the sampling error on the same rows."""
+    """Return an upper bound on an estimate's mean squared error matrix; on the same rows, without sampling error."""
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
     return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with a bias bound for weights that depend on its noise; see the module's docstring."""
+    """Return the estimate with a bias bound for weights that depend on the noise; see the module's docstring."""
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)
     return replace(estimate, allowances=(*estimate.allowances, turned))

@@ -27,7 +27,7 @@ LEFT_OUT = 1e-7  # relative size below which the rest of a matrix is neglected; 
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
-    """Return noise with the same distribution from a matrix of at most half as many rows, or else the noise itself.
+    """Return noise of the same distribution, from a noise matrix of half as many rows or fewer; else return `noise`.
 
     Parameters
     ----------

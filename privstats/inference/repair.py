@@ -10,7 +10,7 @@ LEAST_PART = 0.4  # lower limit of eigenvalues of a shrunk matrix, relative to t
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:
-    """Return the symmetric matrix nearest in Frobenius norm with all eigenvalues between `least` and `most`.
+    """Return the nearest symmetric matrix (Frobenius norm) with all eigenvalues between `least` and `most`.
 
     If `least` exceeds `most`, all eigenvalues are `most`.
     """

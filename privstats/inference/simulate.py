@@ -93,12 +93,12 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 
 def remembered(noise: Loading) -> bool:
-    """Return whether the draws of a noise, up to its scale, have few enough coordinates to be cached."""
+    """Return whether draws of a noise have so few coordinates that they are cached."""
     return hasattr(noise.law, "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
 def _work(noise: Loading) -> float:
-    """Return the cost of a draw, in independent coordinates; the dependent coordinates of a matrix cost more."""
+    """Return the work of a draw, in independent coordinates; dependent coordinates of a noise matrix count more."""
     k = max(1, noise.coordinates)
     return float(k if getattr(noise.law, "pairs", None) is None else k**1.5)
 
@@ -119,7 +119,7 @@ def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """Key of cached draws: a noise distribution up to its scale, the number of a stream, and the number of draws."""
+    """Key of cached draws: a noise distribution without its scale, the number of a stream, and the number of draws."""
 
     key: int
     draws: int

@@ -72,7 +72,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of the numbers of an estimate; the fields are those of `FitFacts`."""
+    """Labels of the numbers of an estimate, with the same fields as in `FitFacts`."""
 
     keys: tuple[str, ...] = ("term",)
     labels: tuple[tuple[Any, ...], ...] = ()
@@ -122,7 +122,7 @@ class Model(ABC):
 
     @property
     def known(self) -> Domain:
-        """Declarations of the columns, without hints, which serve for forecasts only."""
+        """Public declarations of the columns, without the hints that only forecasts use."""
         assert isinstance(self.domain, Domain)
         return self.domain.without_hints()
 
@@ -139,7 +139,7 @@ class Model(ABC):
 
     @abstractmethod
     def bind(self, rows: int | None) -> Any:
-        """Return the design, a map from rows to numbers without data; `rows` is the number of rows, if public."""
+        """Return the design: a map from rows to numbers, without data; `rows` is the number of rows, if public."""
 
     def with_bounds(self, design: Any, bounds: Mapping[str, tuple[float, float]]) -> Any:
         """Return the design with estimated bounds for the columns that lack declared bounds."""
@@ -318,7 +318,7 @@ def chosen(
 
 
 def own_options(entry: Candidate) -> set[str]:
-    """Return the names of the options of an estimator that users may set."""
+    """Return the names of an estimator's options that users may set."""
     return {f.name for f in fields(entry.estimator)} - {*FIXED, *entry.fixed}
 
 

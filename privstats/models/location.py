@@ -379,7 +379,7 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the table of methods with noisy sums, the method for this budget, and the options without `noise`."""
+    """Return the table of methods by noisy sums, the method for this budget, and the options other than `noise`."""
     given = dict(options)
     noise = given.pop("noise", None)
     if noise is not None and mech != "knorm":

@@ -109,7 +109,7 @@ class QuantileModel(Regression):
     def _auto(
         self, promise: Promise, noise: str | None, coefficients: int, rows: int | None, intervals: bool
     ) -> tuple[str, str]:
-        """Return the method of mech="auto" and the reason: it depends on rows times eps per coefficient, all public.
+        """Return the method for mech="auto", chosen by rows times eps per coefficient (all public), and the reason.
 
         A sampler by a Markov chain is never chosen.
 
@@ -130,6 +130,6 @@ class QuantileModel(Regression):
 
 
 def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
-    """Return objective perturbation of rows that are scaled by their bounds, which gives no intervals."""
+    """Return an estimator by objective perturbation of rows scaled by their bounds, which gives no intervals."""
     norm = noise if noise in OF_VECTORS else "linf"
     return Candidate(PlainPerturbedQuantile, {"taus": taus, "norm": norm}, norm)

@@ -160,13 +160,13 @@ class Carrying:
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the noise of first-stage second moments at the whole budget, per row; 0 if row numbers are private."""
+        """Return the noise, per row, of a first release of second moments at the whole budget; 0 if n is private."""
         if self.rows is None:
             return 0.0
         return coarse_noise(by, self.promise, self.relation(design), self.columns, self.rows)
 
     def carried(self, choice: Choice, other: str | None = None) -> Choice:
-        """Return the choice if the steps of its estimator converge; otherwise raise an error.
+        """Return the choice of an estimator if the estimator's steps converge; otherwise raise an error.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Return the options, with `cov_type` added if it is "nonrobust"."""
+        """Return the estimator's options, with `cov_type` added if it is "nonrobust"."""
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
         if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:
@@ -379,7 +379,7 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return least squares by a perturbed minimiser, with other methods in `branches` to choose from."""
+    """Return an estimator of least squares by a perturbed minimiser, which may choose other methods in `branches`."""
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
     if len(branches) == 1:
@@ -500,7 +500,7 @@ class GeneralizedLinearModel(Regression):
 
 
 def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
-    """Return objective perturbation of whitened rows, or of rows scaled by their bounds if there are no intervals.
+    """Return an estimator by objective perturbation: of whitened rows or, without intervals, of rows scaled by bounds.
 
     There are no intervals with a penalty or a bound on the coefficients.
     """

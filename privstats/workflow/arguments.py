@@ -82,7 +82,7 @@ def check_formula(verb: str, formula: Any) -> None:
 
 
 def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbors: Neighbors) -> None:
-    """Raise an error if data lack a column that a call names, or a declaration is missing or misspelled.
+    """Raise an error if the data lack a column that a call names, or a declaration is missing or misspelled.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ MOST_BINS = 100
 
 @dataclass(frozen=True)
 class Picture:
-    """A diagnostic: the call of a public function, and the edges of the diagnostic's bins."""
+    """A residual diagnostic: the call of a public function, and the edges of the diagnostic's bins."""
 
     verb: str
     formula: str
@@ -100,7 +100,7 @@ def _design_of(fit: Any) -> Any:
 
 
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the three diagnostics of a least-squares fit."""
+    """Return the three residual diagnostics of a least-squares fit."""
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))
     left = f"np.clip({response} - ({fitted}), {steps[0]!r}, {steps[-1]!r})"
@@ -172,7 +172,7 @@ def _location(fit: Results, intercept: bool) -> tuple[float, float]:
 
 
 def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return each diagnostic's share of the budget: the user's shares or the default ones, scaled to sum 1."""
+    """Return each diagnostic's share of the budget: the user's or the default shares, scaled to sum 1."""
     given = dict(shares or {})
     if unknown := [name for name in given if name not in kinds]:
         raise OptionError(f"shares name {quote(unknown[0])}; choose among {', '.join(map(repr, kinds))}")
@@ -183,7 +183,7 @@ def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[s
 
 
 def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
-    """Return the plan of a diagnostic, with the rows, the neighbours and the domain of the fit."""
+    """Return the plan of a diagnostic for the rows, the neighbouring relation and the domain of the fit."""
     design: Any = fit.facts.design
     around = fit.facts.neighbors
     plan: Plan = BY_NAME[picture.verb].of(

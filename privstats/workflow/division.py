@@ -139,7 +139,7 @@ def fraction(share: Any) -> float:
 
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
-    """Return the share of a query: the share given for its label, or an equal part of that for its name."""
+    """Return the share of a query: the share given for its label, or an equal part of the share for its name."""
     if a.optional:  # a share that the user gives for "scales" does not apply to "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
@@ -153,7 +153,7 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 
 
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
-    """Return all queries with the name and the branch of the query `a`, which is included."""
+    """Return all queries with the same name and branch as the query `a`, including `a`."""
     return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
 
 
@@ -170,7 +170,7 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of the common beginning and of each branch, without stage 0 and optional queries."""
+    """Return the labels of queries before the choice and in each branch, without stage 0 and optional queries."""
     branches: dict[str | None, list[str]] = {None: []}
     for a in asked:
         if a.name != BOUNDS and not a.optional:

@@ -134,7 +134,7 @@ class Forecast(Conversation):
 def _mean(
     question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, streams: Sequence[Any]
 ) -> Release:
-    """Return the mean of several simulated releases; common computations of rank releases are done once."""
+    """Return the mean of several simulated releases of a query; common computations are done once."""
     within: Any = question.within
     if isinstance(by, Rank):
         draw = by.drawing(Ranked(exact, grid_of(within)), promise, within, relation)

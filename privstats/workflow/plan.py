@@ -145,7 +145,7 @@ class Plan:
 
     @property
     def charge(self) -> tuple[tuple[str, Promise], ...]:
-        """The charge of the ledger: an entry for each query, and one for all branches of a choice."""
+        """The charge to the ledger: an entry for each query, and one entry for all branches (methods) of a choice."""
         return self.division.charge
 
     @property
@@ -268,7 +268,7 @@ class Plan:
         return self._forecast(like, residual, self._assumed, most=most)
 
     def _under(self, assumed: Assumption) -> pd.DataFrame:
-        """Return the forecast for synthetic rows under an assumption; it is computed once."""
+        """Return the forecast for synthetic rows under an assumption; each forecast is computed once."""
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # else unused
         about = tuple(assumed.hints.items()), share, assumed.precise
@@ -651,7 +651,7 @@ def forget() -> None:
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
-    """Return the guarantees by which the budget may be divided; each implies the guarantee of the call."""
+    """Return the privacy guarantees by which the budget may be divided; each implies the call's guarantee."""
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
     if not isinstance(promise, ApproxDP) or own_delta:
@@ -660,7 +660,7 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 
 
 def _shorter(normal: Plan, pure: Plan) -> Plan:
-    """Return the plan with the shorter expected intervals; its reason for the method compares both plans."""
+    """Return the plan with the shorter expected intervals, and a comparison as the reason for the method."""
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
     ratio = _ratio(normal, pure)
@@ -788,7 +788,7 @@ class Quick(Rehearsal):
 
 
 class _EndError(Exception):
-    """Exception that ends a trial run after its last query."""
+    """Exception that ends a trial run of an estimator after the last query."""
 
 
 def _quick(by: Any) -> Any:
@@ -805,7 +805,7 @@ class _NormalStandIn:
     by: Additive
 
     def release(self, name: str, exact: Total, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return a release with normal noise in place of the mechanism's."""
+        """Return a release with normal noise in place of the mechanism's noise."""
         law = self.by.law(promise, within, relation)
         m = len(law.scale)
         noise = law.scale * np.sqrt(law.standard_variance(m)) * rng.standard_normal(m)
@@ -819,7 +819,7 @@ class _RankStandIn:
     by: Rank
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return a release with simulated rank errors in place of the mechanism's."""
+        """Return a release with simulated rank errors in place of the mechanism's errors."""
         law = self.by.law(promise, within, relation)
         values = np.sort(np.concatenate([np.zeros(0), *(part[:, 0] for part in exact.scan())]))
         ranks = np.sort(np.array(self.by.levels) * (len(values) + 1) + law.sample(rng, 1)[0])
@@ -893,7 +893,7 @@ def rehearsed(
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
-    """Raise an error for a delta above 1/n, which allows rows to be published as they are; none if n is private."""
+    """Raise an error for a delta above 1/n, which allows rows to be published as they are. If n is private, none."""
     if isinstance(promise, ApproxDP) and rows and promise.delta * rows > 1:
         raise BudgetError(
             f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "

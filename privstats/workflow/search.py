@@ -39,13 +39,13 @@ class Widths:
 
     @property
     def ratio(self) -> float:
-        """Largest ratio of an expected to the wanted width; NaN if any ratio is NaN."""
+        """Largest ratio of an expected width to the wanted width; NaN if any ratio is NaN."""
         return float(self.ratios.max())
 
 
 @dataclass(frozen=True)
 class Fall:
-    """Dependence of a squared ratio of widths on a number x: ``rest x^-still + noise x^-falling``.
+    """Dependence of a squared width ratio on rows or budget x: ``rest x^-still + noise x^-falling``.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Fall:
     falling: int
 
     def root(self, rest: float, noise: float) -> float:
-        """Return the x at which the squared ratio is 1; infinite if there is none, NaN for negative parts."""
+        """Return the number x at which the squared width ratio is 1; inf if there is none, NaN for negative parts."""
         if not (rest >= 0 and noise >= 0):
             return math.nan
         if self.still:
@@ -65,13 +65,13 @@ class Fall:
         return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
 
     def from_one(self, number: float, widths: Widths) -> float:
-        """Return the number at which all widths are as wanted, extrapolated from the noise shares at one number."""
+        """Return the number at which all widths are as wanted, extrapolated from widths and noise at one number."""
         noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
         parts = zip(widths.ratios**2 * (1 - noise), widths.ratios**2 * noise, strict=True)
         return number * max(self.root(float(rest), float(noise)) for rest, noise in parts)
 
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
-        """Return the number at which the largest width is as wanted, extrapolated from its ratios at two numbers."""
+        """Return the number at which the largest width is as wanted, extrapolated from the widths at two numbers."""
         (x, r), (y, s) = a, b
         t = y / x  # the second number in units of the first
         noise = (r**2 - s**2 * t**self.still) / (1 - t ** (self.still - self.falling))
@@ -178,10 +178,10 @@ class Way:
         self.ratios[number] = widths.ratio
 
     def next(self) -> float:
-        """Return the next number to try: a little beyond the expected root, on the side without a number as near.
+        """Return the next number to try: a little beyond the expected root, on the side without so near a number.
 
-        If it lies outside the known limits, or two tries have not halved the range between them, the middle is tried;
-        if all numbers so far lie on one side of the root, a number far beyond them.
+        If this number lies outside the known limits, or two tries have not halved the range between them, the middle is
+        tried; if all numbers so far lie on one side of the root, a number far beyond them.
         """
         low, high, root = self.low, self.high, self.root
         near = math.sqrt((1 - WITHIN) * high * root) if high <= root * (1 + NEARLY) else root * (1 + AIM)

@@ -38,27 +38,27 @@ def stretch(values: FloatArray) -> FloatArray:
 
 
 def unstretch(points: FloatArray) -> FloatArray:
-    """Return values, given their positions on the scale of `stretch`."""
+    """Return values, given their positions on the logarithmic scale of `stretch`: the inverse function."""
     return FINEST * np.sinh(points)
 
 
 @dataclass(frozen=True)
 class Stretched:
-    """Row function of the stretched value of a column, the only numeric column in a block of rows."""
+    """Function of rows: the value of the only numeric column, on the logarithmic scale of `stretch`."""
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the stretched values, shape (n, 1)."""
+        """Return the values on the logarithmic scale of `stretch`, shape (n, 1)."""
         return stretch(block.numbers[:, 0])[:, None]
 
 
 @dataclass(frozen=True)
 class Distance:
-    """Row function of the stretched distance of a column's value from a released point."""
+    """Function of rows: the distance, on the scale of `stretch`, of a column's value from a released point."""
 
     point: float
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the stretched distances, shape (n, 1)."""
+        """Return the distances on the logarithmic scale of `stretch`, shape (n, 1)."""
         return stretch(np.abs(block.numbers[:, 0] - self.point))[:, None]
 
 

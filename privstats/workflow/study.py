@@ -191,7 +191,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
 
 
 def charge_of(plan: Plan) -> Charge:
-    """Return the charge of a plan's fit: entries of the ledger, the call, and the method."""
+    """Return the charge of a plan's fit to a ledger: the entries, the call, and the method."""
     return plan.charge, _call(plan), plan.choice.mech
 
 
