@@ -41,7 +41,7 @@ class PublicFacts:
     assumed : int or None
         Number of rows that a plan assumes; estimators never use it.
     rows_per_unit : int
-        Largest number of rows of one unit that are used.
+        Largest number of rows of one privacy unit that are used.
     """
 
     offered: int | None

@@ -27,15 +27,15 @@ class Entries:
     """Public description of rows' vectors (1, z), whose second moments are released; the response is the last entry.
 
     If factor columns are coded by -1 and 1, each entry is as large as the constant, and the noise of all moments is
-    proportional to the number of columns. With one indicator per level, a row has a single 1 among the entries of a
-    factor: these entries add 1 to the row's squared length, at any number of levels.
+    proportional to the number of columns. With one indicator per level, z has a single 1 among the entries of a
+    factor: these entries add 1 to the squared length of z, at any number of levels.
 
     Parameters
     ----------
     box : PublicBox
         Public bounds and codes of the design's columns.
     by_level : bool
-        Whether entries are indicators of factor levels; otherwise entries are the factors' coded columns.
+        Whether z has an indicator for each factor level; otherwise z has the factors' coded columns.
     counted : bool
         Whether the number of rows is released.
     """
@@ -76,7 +76,7 @@ class Entries:
     def lighter(self) -> float:
         """Multiplier of the noise limit above which moments are preferred to Newton steps; below 1 if columns are many.
 
-        The noise of whitened columns increases with their number; that of moments increases with the number of
+        The noise of whitened columns increases with their number; the noise of moments increases with the number of
         predictors and the response's bounds: Newton steps are more precise at 20 levels of a factor, moments at 60.
         """
         return min(1.0, MOST_COLUMNS * self.predictors / max(self.box.c, 1))
@@ -85,8 +85,9 @@ class Entries:
     def within(self) -> BoxProducts:
         """Set in which the vectors z of all rows lie.
 
-        The first factor has an entry for every level. These entries add up to the constant, so neither the constant's
-        moments nor the number of rows are released. Other factors have an entry for every level but the last.
+        The first factor has an entry in z for every level. These entries add up to the constant, so neither the
+        constant's moments nor the number of rows are released. Other factors have an entry for every level but the
+        last.
         """
         own = len(self.others)
         if not self.coded:

@@ -49,7 +49,7 @@ class StandardFrame:
     K : ndarray, shape (width, c + 1)
         Maps a row z = (columns, [offset], response) to h. The last entry of h is (response - offset - centre) / scale.
     parts : tuple of (tuple of int, ndarray)
-        Groups of columns of h that vary together, and their values at the corners of their box, shape (corners,
+        Groups of columns of h that vary together, and their extreme values (corners), shape (corners,
         columns): two corners for a numeric column, one corner for each level of a factor. The response is left out.
     scale : float
         Released scale of the response.
@@ -517,7 +517,7 @@ def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
     """Return scales so large that rows of rare levels are short, and variances divided by squared scales, (c + 1,).
 
     With either value of a two-valued column, a row's squared length is at most `HELD_LEAST` times c + 1. The response
-    counts as two-valued if its released variance is as large as that of values at both bounds.
+    counts as two-valued if its released variance is as large as if all values were at the bounds.
     """
     two = box.two_ended.copy()
     two[-1] = np.isfinite(scales.rarer)

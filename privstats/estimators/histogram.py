@@ -152,7 +152,7 @@ class Lengths:
         ends : tuple of float
             Upper ends of the bins.
         known : Whole or None
-            Total number of rows or units; by default the sum of the released counts.
+            Total number of rows or privacy units; by default the sum of the released counts.
         tail : Tail
             Assumption on the tail of the lengths.
         law : {"normal", "pure"}
@@ -227,9 +227,9 @@ def with_tail(
     """Return the counts with a geometric tail beyond the last bin that exceeds noise, and that bin's index.
 
     A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds beside a visible window,
-    or `AFTER_GAP` noise sds elsewhere. A slowly falling tail may be hidden in each window and visible in a wider sum;
-    then the next bins count as visible. The first hidden bin is at most the extrapolation of the last windows, and at
-    most the size fitted to all hidden counts plus `residue` times the noise of this size.
+    or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly falling tail in each window but not in a wider sum of
+    bins; then the next bins count as visible. The first hidden bin is at most the extrapolation of the last windows,
+    and at most the size fitted to all hidden counts plus `residue` times the noise of this size.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -413,7 +413,7 @@ def predicted_length(
     m : int
         Number of coordinates.
     scores : float
-        Number of rows, or of units.
+        Number of rows, or of privacy units.
     tail : Tail
         Assumption on the tail of the lengths.
     cap : float

@@ -203,7 +203,7 @@ class FirstStep(Pilot):
 
 
 def with_loss(problem: Problem, loss: Loss) -> Start:
-    """Return starting coefficients of a loss, from those of least squares; release a residual scale if needed."""
+    """Return starting coefficients of a loss, from least-squares ones; release a residual scale if needed."""
     design = problem.box.design
     loss = loss.in_units(design.response_center, design.response_half)
     if loss.needs_scale:
@@ -212,7 +212,7 @@ def with_loss(problem: Problem, loss: Loss) -> Start:
 
 
 def residual_scale(problem: Problem) -> float:
-    """Return the residual scale: the released median |residual| divided by that of N(0, 1), in half-ranges."""
+    """Return the residual scale: the released median |residual| divided by the normal median, in half-ranges."""
     ends = edges(SCALE_BINS, problem.start.largest_psi)
     question = Sum("residual scale", RowResiduals(problem.start.eta), Shells(1, ends), problem.keep)
     counts = np.maximum(problem.ask(question, by=problem.by.counts).value, 0.0)

@@ -310,7 +310,7 @@ def hidden_levels(
     Parameters
     ----------
     seen : iterable of (int, ndarray, ndarray, ndarray)
-        For each factor: its index, the counts of its levels, their sds, and the counts that the levels need.
+        For each factor: its index, the counts of its levels, these counts' sds, and the counts needed.
     estimate : Estimate
         Estimate of the fit.
     rows : float

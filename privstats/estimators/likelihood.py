@@ -139,7 +139,7 @@ def rough_fit(
 
 
 def started(problem: Problem, loss: Likelihood) -> Start:
-    """Return starting coefficients for the family, from those of least squares on a transformed response."""
+    """Return starting coefficients for the family, from least-squares coefficients of a transformed response."""
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
@@ -280,7 +280,7 @@ class LikelihoodStep(OneStep):
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
         """Return a note if the upper bound of a positive response is so large that noise may hide rare large values.
 
-        The response's standard deviation is that of the family at synthetic rows, times the root of the dispersion.
+        The response's standard deviation is computed from the family at synthetic rows, and from the dispersion.
         """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
@@ -293,7 +293,7 @@ class LikelihoodStep(OneStep):
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
         """Return the step that removes a ridge's bias, by the information of synthetic rows half way along the step.
 
-        Directions without information, such as that of a level with a released count of zero, are left unchanged.
+        Directions without information, such as for a level with a released count of zero, are left unchanged.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):

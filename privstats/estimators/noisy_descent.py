@@ -354,7 +354,7 @@ class ScaledRows:
 
     @property
     def to_theta(self) -> FloatArray:
-        """Matrix that maps coefficients of scaled predictors to those of the design's columns, shape (c, c)."""
+        """Matrix that maps coefficients of scaled predictors to coefficients of the design's columns, shape (c, c)."""
         return self.unit * np.diag(1 / self.scales)
 
     @property
@@ -367,7 +367,7 @@ class ScaledRows:
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
-        """Return the loss with the iterate's residual scale, and that scale in the units of psi."""
+        """Return the loss with the residual scale of the iterate, and this scale in units of the loss's derivative."""
         scale = at.sigma * self.unit if self.robust else 1.0
         return self.loss.with_scale(scale), scale
 

@@ -97,7 +97,7 @@ class Problem:
 
     @property
     def folded(self) -> bool:
-        """Whether scores are added up within units."""
+        """Whether the scores of one privacy unit (person) are added up."""
         return self.public.by_unit
 
     def total(self, number: float) -> Whole | None:
@@ -120,7 +120,7 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            The user's choice. Under "usual", hidden counts may exceed their fit by the part of their noise that can lie
+            The user's choice. Under "usual", hidden counts may exceed the fit by the part of the noise that can lie
             along one coefficient. If a predictor's bounds are far beyond its values, long scores are possible: then all
             of the noise is added, and counts are assumed to fall no faster than a finite variance requires.
         cov_type : {"HC", "nonrobust"}
@@ -277,7 +277,7 @@ class Hessian:
     to_theta : ndarray, shape (c, m)
         Matrix that maps a change of t to the change of theta.
     back : ndarray, shape (m, m)
-        Matrix that maps the coordinates of the last score to those of the Hessian.
+        Matrix that maps the coordinates of the last score to the Hessian's coordinates.
     usual : float
         Typical information along a direction.
     """

@@ -108,8 +108,8 @@ class PlainPerturbedLikelihood:
         """Return a matrix S: ``theta + S theta`` is nearly without the penalty that privacy requires beyond `ridge`.
 
         The step ``H^-1 gamma theta`` removes a penalty gamma. H is the Hessian of rows that fill their bounds, which is
-        larger than that of most data, so a part of the penalty stays. With x = gamma / H along a direction, x becomes
-        ``x (1 - x)``, or 0 if x exceeds 1: then theta is mostly noise, which the penalty limits.
+        larger than the Hessian of most data, so a part of the penalty stays. With x = gamma / H along a direction, x
+        becomes ``x (1 - x)``, or 0 if x exceeds 1: then theta is mostly noise, which the penalty limits.
         """
         wanted = float(self.ridge or 0.0)
         values, vectors = np.linalg.eigh(hessian)

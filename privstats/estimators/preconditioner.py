@@ -37,14 +37,14 @@ NULL = 1e-8  # size of a coordinate, relative to the largest coefficient, below 
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """Numbers of rows and of scores (one for each row, or for each unit) that a fit uses.
+    """Numbers of rows and of scores (one for each row, or for each privacy unit) that a fit uses.
 
     Parameters
     ----------
     rows, scores : float
         Numbers of rows and of scores, public or released; with weights, sums of weights.
     by_unit : bool
-        Whether `scores` is the number of units.
+        Whether `scores` is the number of privacy units.
     released : tuple of two floats
         The released number of rows and its standard error; empty if the number is public.
     weighted : bool
@@ -122,7 +122,7 @@ class Start:
 
     @cached_property
     def to_theta(self) -> FloatArray:
-        """Matrix that maps coefficients of whitened predictors to those of the design's columns, shape (c, m)."""
+        """Matrix that maps coefficients of whitened predictors to coefficients of the design's columns, (c, m)."""
         return self.frame.columns @ self.W
 
     @cached_property
@@ -178,7 +178,7 @@ class Start:
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return the object with starting coefficients for another loss, from those of least squares."""
+        """Return the object with starting coefficients for another loss, from least-squares coefficients."""
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)
@@ -331,7 +331,7 @@ class Coarse:
         """Release second moments, and average each entry with its value in `known`, weighted by precision.
 
         Slopes are shrunk by the share of noise in the explained variance. Shortened rows understate the variance of a
-        response with rare large values, so the variance is at least that in `known`.
+        response with rare large values, so the variance is at least its value in `known`.
 
         Parameters
         ----------

@@ -284,8 +284,8 @@ class ProposeTestReleaseQuantiles(ChosenQuantiles):
 class ApproximateQuantiles(Quantiles):
     """Quantiles by recursive halving: the middle quantile first, then the middle quantiles below and above it.
 
-    ApproximateQuantiles (Kaplan, Schnapp and Stemmer 2022): released quantiles partition the rows into cells, and all
-    cells of a round are answered by parallel composition. So m quantiles take about log2(m) + 1 rounds.
+    ApproximateQuantiles (Kaplan, Schnapp and Stemmer 2022): released quantiles partition the rows into groups, and all
+    groups of a round are answered by parallel composition. So m quantiles take about log2(m) + 1 rounds.
     """
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:

@@ -152,7 +152,7 @@ class Moments(UnclippedSquares):
 
     @property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps (1, entries) to the design's columns and the response minus the offset."""
+        """Matrix that maps the vector of `entries` to the design's columns and the response minus the offset."""
         return self.entries.to_columns
 
     def length(self) -> float:
@@ -531,7 +531,7 @@ def _first(loading: Loading, c: int) -> Loading:
 
 
 def cross_product_variance(A: NoisyMatrix, j: int) -> float:
-    """Return the largest noise variance among products of column j with other columns, and half that of its square."""
+    """Return the largest noise variance among column j's products with others, and half the variance of its square."""
     column = np.diag(A.times(np.eye(len(A.value))[j]).covariance())
     return float(np.max(np.delete(column, j), initial=column[j] / 2))
 

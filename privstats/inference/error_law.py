@@ -147,7 +147,7 @@ def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: Float
 
 
 def _tail(z: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Return upper tail probabilities of Student's t, any shape; those of a normal variable if `freedom` is large."""
+    """Return upper tail probabilities of Student's t, any shape; of a normal variable if `freedom` is large."""
     if (freedom >= CERTAIN).all():
         return np.asarray(ndtr(-z), dtype=float)
     return np.where(freedom >= CERTAIN, ndtr(-z), stdtr(np.minimum(freedom, CERTAIN), -z))

@@ -578,7 +578,7 @@ class NormalEstimate(Estimate):
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return the distributions of the errors of ``R theta``, R of shape (q, k); those for theta are cached."""
+        """Return the distributions of the errors of ``R theta``, R of shape (q, k); results for theta are cached."""
         one_each = R.shape == self.sampling.shape and np.array_equal(R, np.eye(len(R)))
         return self._own_law if one_each else self._law_of(R)
 
@@ -671,7 +671,7 @@ class NormalEstimate(Estimate):
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
     def _moved(self) -> tuple[Note, ...]:
-        """Return a note on the coefficients with bias bounds, by clipping or starting values, above `MOVED` std errors."""
+        """Return a note on coefficients with bias bounds, by clipping or starting values, above `MOVED` std errors."""
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
@@ -691,7 +691,7 @@ class Stacked:
     """Several estimating equations about the same rows, such as quantile regressions of one response.
 
     Noises are independent. The sampling errors of equations i and j have the covariance
-    ``cross_ij / sqrt(cross_ii cross_jj)`` times that of scores with the same predictors (Koenker 2005, section 3.2).
+    ``cross_ij / sqrt(cross_ii cross_jj)`` times the covariance for equal scores (Koenker 2005, section 3.2).
 
     Parameters
     ----------
@@ -707,7 +707,7 @@ class Stacked:
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
     ) -> NormalEstimate:
-        """Return the joint estimate: all coefficients of the first equation, then those of the next."""
+        """Return the joint estimate: all coefficients of the first equation, then all of the next."""
         k = len(self.equations[0].coordinates.origin)
         parts = [e.solve(names[i * k : (i + 1) * k]) for i, e in enumerate(self.equations)]
         r, lift = len(parts), np.eye(len(parts) * k).reshape(len(parts), k, -1).transpose(0, 2, 1)

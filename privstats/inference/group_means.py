@@ -97,11 +97,11 @@ class GroupMeans(Estimate):
 
         Notes
         -----
-        With S the sum of u, Q that of u^2 and N the number of rows, the mean is S / N. Its error is the sampling error
-        plus ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N - mean^2`` plus the
-        noise variance of the mean, which corrects a bias; `positive_mean` allows for noise that made it too small. At
-        most it is ``1 - mean^2``. A variance with mean m and relative variance r is treated as inverse gamma: so errors
-        have Student's t with variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
+        With S the sum of u, Q the sum of u^2, N the number of rows, the mean is S / N. Its error is sampling error plus
+        ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N - mean^2`` plus the noise
+        variance of the mean, which corrects a bias; `positive_mean` allows for noise that made it too small. At most it
+        is ``1 - mean^2``. A variance with mean m and relative variance r is treated as inverse gamma: so errors have
+        Student's t with variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
@@ -166,7 +166,7 @@ class GroupMeans(Estimate):
         return self.counts
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> GroupMeans:
-        """Return the means in other units; `matrix` must be diagonal."""
+        """Return the means in other units of measurement; `matrix` must be diagonal."""
         scale = np.diag(matrix)
         assert np.array_equal(matrix, np.diag(scale)), "means are mapped one by one"
         return replace(

@@ -58,7 +58,7 @@ def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Me
 
 
 def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
-    """Return the cluster-robust score variance: the released sum times G / (G - 1), G units (Liang and Zeger 1986)."""
+    """Return the cluster-robust score variance: a released sum times G / (G - 1), G clusters (Liang and Zeger 1986)."""
     freedom = max(1.0, units - 1)
     return _scaled(released, max(1.0, units) / freedom, max(1.0, min(freedom, units - coefficients)))
 

@@ -120,14 +120,14 @@ class OrderStatisticEstimate(Estimate):
 
     @property
     def _deviation(self) -> FloatArray:
-        """Std errors: sds of normal estimates that have intervals of the same length at this confidence level."""
+        """Std errors: sds of normal estimates whose intervals at this confidence level have the same length."""
         unknown = np.where(self.repeats | (not self.together) | np.isnan(self.estimate), np.nan, 1.0)
         return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
 
     def mapped(
         self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None
     ) -> OrderStatisticEstimate:
-        """Return the estimates in other units; `matrix` must be diagonal."""
+        """Return the estimates in other units of measurement; `matrix` must be diagonal."""
         scale = np.diag(matrix)
         if not np.array_equal(matrix, np.diag(scale)):
             raise OptionError("quantiles are mapped one by one; use a contrast for their differences")

@@ -113,8 +113,8 @@ class QuantileModel(Regression):
 
         A sampler by a Markov chain is never chosen.
 
-        An exact sampler's intervals are about as short as those of Newton steps if predictors fill their bounds, and
-        many times longer if they fill a fifth; Newton steps need enough rows to find the scales of the columns.
+        An exact sampler's intervals are about as short as intervals by Newton steps if predictors fill their bounds,
+        and many times longer if they fill a fifth; Newton steps need enough rows to find the scales of the columns.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"

@@ -118,7 +118,7 @@ class Carrying:
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return the neighbouring relation of queries that do not add up rows within units."""
+        """Return the neighbouring relation of queries that do not add up the rows of each privacy unit."""
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
 
@@ -418,7 +418,7 @@ class GeneralizedLinearModel(Regression):
     family : str or family of statsmodels
         Distribution of the response.
     link : str, optional
-        Name of the link function; by default that of the family.
+        Name of the link function; by default the family's link.
     offset : str, optional
         Expression that is added to the linear predictor.
     """

@@ -259,7 +259,7 @@ def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
 def _logit_normal(mean: float, sd: float) -> tuple[float, float]:
     """Return mean and sd of the logit of a logit-normal variable with the given mean and standard deviation.
 
-    Near a bound this distribution is close to log-normal, like that of wages; in the middle it is bell-shaped.
+    Near a bound this distribution is close to log-normal, like wages; in the middle it is bell-shaped.
     """
     z = special.ndtri((np.arange(POINTS) + 0.5) / POINTS)
 

@@ -183,7 +183,7 @@ def expected(
     planned : sequence of Planned
         Queries with their mechanisms and budgets.
     n : int
-        Planned number of rows or units.
+        Planned number of rows or privacy units.
     like : DataFrame, optional
         Rows to use in place of synthetic rows.
     residual : float, optional

@@ -27,7 +27,7 @@ class Gathered:
     row : int
         Largest number of bytes for each row: for its numbers, and for the method's own computations.
     rows : int or None
-        Number of rows, or of units; None if it is private and not assumed.
+        Number of rows, or of privacy units; None if it is private and not assumed.
     each : int
         Largest number of rows of one privacy unit (person) that are used.
     cure : str

@@ -166,7 +166,7 @@ class Plan:
 
     @property
     def rows(self) -> int | None:
-        """Number of rows, or of units, of the plan, public or assumed; None if it is private and not assumed."""
+        """Number of rows, or of privacy units, public or assumed; None if it is private and not assumed."""
         public = self.public
         return next((n for n in (public.offered, public.units, public.assumed) if n is not None), None)
 
@@ -196,7 +196,7 @@ class Plan:
 
     @property
     def _call(self) -> tuple[Any, ...]:
-        """Name and arguments of the call, and the public numbers of rows and units."""
+        """Name and arguments of the call, and the public numbers of rows and privacy units."""
         about = {name: value for name, value in self.specification.written.items() if value is not None}
         return self.specification.verb, about, self.public.offered, self.public.units
 
@@ -346,7 +346,7 @@ class Plan:
         return found
 
     def eps_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest eps at which intervals are narrow enough; arguments are those of `budget_for`.
+        """Return the smallest eps at which intervals are narrow enough; the arguments are as in `budget_for`.
 
         Raises
         ------
@@ -476,7 +476,7 @@ class Plan:
     # ---------------------------------------------------------------- accepted widths, files, and runs on data
 
     def accept(self, widths: Mapping[str, float]) -> Plan:
-        """Return the plan with the largest acceptable widths of intervals, which the user states before the fit.
+        """Return a copy of the plan that states the largest acceptable widths of intervals, before the fit.
 
         The widths are saved with the plan and are part of its digest; the fit's summary states whether each is met.
 
@@ -544,7 +544,7 @@ class Plan:
         Parameters
         ----------
         data : DataFrame, path, Protected or other data that the function accepts
-            If the number of rows is public, it must be that of the plan.
+            If the number of rows is public, it must be the plan's number.
         ledger : Ledger, optional
             Ledger that is charged before any row is read.
         rng : None, int or numpy.random.Generator

@@ -111,7 +111,7 @@ class ProgressLine:
         return f"{begin}  [{'#' * full}{'-' * (bar - full)}]  {end}" if bar > 0 else begin
 
     def _write(self, text: str) -> None:
-        """Overwrite the line; errors of the output stream are ignored, such as those of a closed stream."""
+        """Overwrite the line; errors of the output stream, such as a closed stream, are ignored."""
         with suppress(Exception):
             self.out.write(f"\r{text:{self.written}}")
             self.out.flush()

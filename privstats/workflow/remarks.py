@@ -57,7 +57,7 @@ def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 
 
 def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note if units have nearly `rows_per_unit` rows on average, so that some units probably have more."""
+    """Return a note if privacy units have nearly `rows_per_unit` rows on average, so that some probably have more."""
     used, _ = _released(estimate, "rows used")
     most, unit = public.rows_per_unit, plan.specification.neighbors.unit
     if unit is None or public.units is None or not used > FULL * most * public.units:

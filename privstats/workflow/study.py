@@ -121,7 +121,7 @@ class Study:
         Parameters
         ----------
         data : DataFrame, path, Protected or any other that the functions take
-            If the number of rows is public, it must be that of the plans.
+            If the number of rows is public, it must be the plans' number.
         ledger : Ledger, optional
             Ledger that is charged with all plans in one transaction.
         rng : None, int or numpy.random.Generator
