@@ -161,7 +161,7 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the mean information of synthetic rows, the scale of a score in these coordinates."""
+        """Return the mean information of synthetic rows, which is the scale of a coordinate of a row's score."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:

@@ -77,7 +77,8 @@ class TwoStrips(Lengths):
     Parameters
     ----------
     lost : float
-        Bias along one coefficient; if no lost length exceeds noise, the bias of one noise sd of rows in the first bin.
+        This bound along one coefficient; if no count of lost lengths exceeds noise, the bias by rows as many as one
+        noise sd, in the first bin.
     """
 
     lost: float = 0.0

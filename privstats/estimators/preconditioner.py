@@ -185,7 +185,7 @@ class Start:
 
 
 def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
-    """Return the numbers of rows and of scores; release the number of privacy units unless it is public."""
+    """Return the numbers of rows and of scores; release the number of privacy units if it is private."""
     if not public.by_unit:
         return Sizes(rows, rows, weighted=public.design.weighted)
     if public.units is not None:

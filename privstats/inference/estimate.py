@@ -520,7 +520,7 @@ class NormalEstimate(Estimate):
         return statistic, rank, self._joint_p(to_white @ R, statistic, moved, rank)
 
     def _joint_p(self, R: FloatArray, statistic: float, moved: float, rank: int) -> float:
-        """Return the largest P(|X + b|^2 >= statistic) over biases ``|b| <= moved``, for X = R (theta-hat - theta)."""
+        """Return the p-value P(|X + b|^2 >= statistic), the largest over biases ``|b| <= moved``, with X the error."""
         law = self.error_law(R)
         freedom = float(law.freedom.min(initial=np.inf))
         if not law.finest.any():

@@ -35,8 +35,9 @@ NO_ANGLE = 1e-9  # sine of the angle to a space below which a direction counts a
 class Pooled(NormalEstimate):
     """A weighted mean of several normal estimates.
 
-    Unidentified directions of several estimates hardly ever coincide, so the mean has none, but along such directions
-    it is mostly error. An interval longer than a share of the coefficient's public range is then not given.
+    Unidentified directions of several estimates hardly ever coincide, so the mean has no unidentified direction, but
+    along such directions the mean is mostly error: intervals longer than a share of the coefficient's public range are
+    then not given.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:

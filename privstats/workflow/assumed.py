@@ -217,7 +217,7 @@ def costly(design: Any, assumed: Assumption) -> Assumption:
 
 
 def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
-    """Return in words what `costly` assumes about columns."""
+    """Return as text the pessimistic assumptions of `costly` about columns without hints."""
     outcome, kinds = design.response if _outcome(design) else None, dict[str, None]()
     for name, known in unknown.items():
         if name == outcome:

@@ -131,7 +131,7 @@ def _numbers(values: FloatArray) -> tuple[float, ...]:
 
 
 def _scale(fit: Results, scale: Any) -> float:
-    """Return the residual std dev that the user gave, or else the released one."""
+    """Return the residual std dev that the user gave, or else the released residual std dev."""
     if scale is not None and not (is_number(scale) and 0 < scale < np.inf):
         raise OptionError(f"scale is {quote(scale)}; give a positive number, such as scale=1")
     size = float(fit.diagnostics.get("sigma", np.nan) if scale is None else scale)

@@ -28,14 +28,17 @@ BOUNDS = "bounds"  # name of the questions about bounds of columns, which come f
 
 @dataclass(frozen=True)
 class Division:
-    """The privacy budget of each query, by label, and the charge of the ledger.
+    """The privacy budget of each query, by label, and the charge to the ledger.
 
     Parameters
     ----------
     promises : mapping of str to Promise
+        Privacy guarantee (budget) of each query, by label.
     charge : tuple of (str, Promise)
+        Entries of the ledger: labels and privacy guarantees.
     fractions : mapping of str to float
-        Fractions of the whole budget; those of a branch add up to the rest after the common beginning.
+        Fractions of the whole budget, by label. The queries of a branch (method) divide what the queries before the
+        choice of a branch leave.
     """
 
     promises: Mapping[str, Promise]
@@ -55,19 +58,20 @@ def divided(
     Parameters
     ----------
     asked : sequence of Asked
-        All queries of all branches; queries of the common beginning have the branch None.
+        All queries of all branches (methods); queries before the choice of a branch have the branch None.
     whole : Promise
+        The budget of the plan.
     own : mapping of str to float
         Default shares of the estimator, by a query's name or label.
     given : mapping of str to float, optional
         Shares that the user gave; they replace the default shares.
     bounds_share : float
-        Share of the whole for the queries of stage 0, if there are any; all other queries divide the rest.
+        Share of the budget for estimates of undeclared bounds (stage 0), if any; all other queries divide the rest.
 
     Raises
     ------
     OptionError
-        If a share is not positive, names no query, or the common beginning leaves nothing for the branches.
+        If a share is not positive, names no query, or queries before the choice leave nothing for the branches.
     """
     given = checked(given)
     known = {name: None for a in asked for name in (a.name, a.label) if a.name != BOUNDS}

@@ -101,7 +101,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
 
 
 def public_number(source: Source, neighbors: Neighbors) -> int | None:
-    """Return the number of rows, or of units if the call has `unit`; None if the number is private."""
+    """Return the number of rows, or of privacy units if the call has `unit`; None if the number is private."""
     if not neighbors.exchange:
         return None
     if isinstance(source, Unread) or neighbors.unit is None:

@@ -97,9 +97,11 @@ def check_enough(codes: Sequence[str], parts: Sequence[Promise], rows: int, whol
     Parameters
     ----------
     codes : sequence of str
+        Expressions without declared bounds.
     parts : sequence of Promise
         Budgets of the queries about bounds, column by column.
     rows : int
+        Public number of rows.
     whole : Promise
         Budget of the call, for the remedy in the error.
 
