@@ -145,7 +145,7 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether a perturbed minimiser is among the methods; standard errors then also use the first moments."""
+        """Whether a perturbed minimiser is among the methods; standard errors then also use the first release."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:

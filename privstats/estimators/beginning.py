@@ -57,7 +57,7 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Release level counts, new scales of some columns and first second moments; return the estimation problem.
+    """Release level counts, new scales of some columns and second moments; return the estimation problem.
 
     Parameters
     ----------

@@ -487,7 +487,7 @@ class KnownMoments:
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the moments implied by the scales; `moments`: variances divided by squared scales."""
+        """Return the second moments implied by the scales; `moments` has variances divided by squared scales."""
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
         read[[j for j, *_ in box.products]] = False

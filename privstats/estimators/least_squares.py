@@ -392,7 +392,7 @@ class Steps(OneStep):
         return max(squares - noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
-        """Return the mean square of psi, from products of scores: the product along the intercept, if any."""
+        """Return the mean square of psi, the loss's derivative, from products of scores (of the intercept, if any)."""
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
         one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)

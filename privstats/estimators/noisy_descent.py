@@ -359,7 +359,7 @@ class ScaledRows:
 
     @property
     def largest_psi(self) -> float:
-        """Upper bound on |psi|, in residual scales."""
+        """Upper bound on |psi|, with psi the derivative of the loss, in residual scales."""
         return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
 
     def eta(self, at: Iterate) -> FloatArray:
@@ -372,7 +372,7 @@ class ScaledRows:
         return self.loss.with_scale(scale), scale
 
     def score(self, ask: Ask, by: Noises, at: Iterate, item: str, present: float) -> tuple[FloatArray, float, float]:
-        """Release the mean scores of the coefficients and the log scale; return both, and the noise sd of the first."""
+        """Release mean scores of coefficients and log residual scale; return both, and the former's noise sd."""
         loss, scale = self.at(at)
         if self.both is None:
             rows: Any = self.weighed(loss, self.P / scale, at, squared=False)

@@ -155,7 +155,7 @@ class Start:
 
     @cached_property
     def largest_psi(self) -> float:
-        """Upper bound on |psi| for rows within the declared bounds."""
+        """Upper bound on |psi|, with psi the derivative of the loss, for rows within the declared bounds."""
         return self.loss.largest(self.reach)
 
     @cached_property
@@ -287,7 +287,7 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared length to which rows are shortened in the first moments; `unit`: noise sd at length 1."""
+    """Return the squared length to which rows are shortened before their moments are released; `unit`: noise at 1."""
     return float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
 
 

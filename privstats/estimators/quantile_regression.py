@@ -397,7 +397,7 @@ class OneOrder(OneStep):
 
     @property
     def largest(self) -> float:
-        """Largest |psi| of the check loss."""
+        """Largest |psi| of the check loss, with psi the loss's derivative."""
         return max(self.tau, 1 - self.tau)
 
     def label(self, item: str) -> str:

@@ -39,7 +39,7 @@ class Note:
 
 
 class _Prose(string.Formatter):
-    """Formatter of fields: ``~`` rounds to one decimal, and numbers from 10 on to whole numbers.
+    """Formatter of the numbers in notes: ``~`` rounds to one decimal, and numbers from 10 on to whole numbers.
 
     ``<`` also does this, for a ratio of noise to information, which is computed up to `CAP` only.
     """

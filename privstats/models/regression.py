@@ -388,7 +388,7 @@ def _perturbed_least_squares(
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
-    """Return an estimator of least squares whose coefficients one mechanism draws."""
+    """Return an estimator of least squares by one mechanism that draws the coefficients."""
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:

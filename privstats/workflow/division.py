@@ -53,14 +53,13 @@ def divided(
     given: Mapping[str, float] | None = None,
     bounds_share: float = 0.1,
 ) -> Division:
-    """Divide the privacy budget of a plan among its queries.
+    """Divide the privacy budget `whole` of a plan among the plan's queries.
 
     Parameters
     ----------
     asked : sequence of Asked
         All queries of all branches (methods); queries before the choice of a branch have the branch None.
     whole : Promise
-        The budget of the plan.
     own : mapping of str to float
         Default shares of the estimator, by a query's name or label.
     given : mapping of str to float, optional

@@ -893,7 +893,7 @@ def rehearsed(
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
-    """Raise an error for a delta above 1/n, which allows rows to be published as they are. If n is private, none."""
+    """Raise an error for a delta above 1/n, which would allow rows to be published; no error if n is private."""
     if isinstance(promise, ApproxDP) and rows and promise.delta * rows > 1:
         raise BudgetError(
             f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "
