@@ -204,7 +204,7 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Return the problem before the choice of a method, if intervals also use the first release of moments."""
+        """Return the estimation problem before the choice of a method, if intervals use the first release."""
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_scales(box, ranked)

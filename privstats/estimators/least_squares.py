@@ -82,7 +82,7 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the ratio of expected interval lengths with and without privacy, before any query is defined."""
+        """Return the ratio of expected interval lengths with and without privacy, from noise distributions alone."""
         within = SumAndProducts(m, 1.0) if self.by.free_products else Ball(m, 1.0)
         shells = Shells(m, edges(m**0.5 / 8, longest * psi))
         named = (("score", within), ("first step", within), ("score sizes", shells))
@@ -90,7 +90,7 @@ class Lengthened:
         return self.length(asked, longest, psi, sizes)
 
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
-        """Return the ratio of expected interval lengths with and without privacy, for slightly heavy tails of rows.
+        """Return the ratio of interval lengths with and without privacy, for rows with slightly heavy tails.
 
         The ratio allows for the noise of the score, for the Hessian's noise times the error of the first step, and for
         the Hessian's noise in its weakest direction.
@@ -245,7 +245,7 @@ class Steps(OneStep):
         return Lengthened(self.ask, self.by, self.tail)
 
     def length(self) -> float:
-        """Return the ratio of expected interval lengths with and without privacy, for slightly heavy tails of rows."""
+        """Return the ratio of interval lengths with and without privacy, for rows with slightly heavy tails."""
         start = self.start
         psi = start.largest_psi / start.sigma
         asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))

@@ -69,7 +69,7 @@ class NoisyStochasticDescent:
         self.mechanism()  # the mechanism raises an error if an option is out of range
 
     def mechanism(self) -> NoisySGD:
-        """Return the mechanism with the options of this estimator."""
+        """Return the mechanism (noisy stochastic gradient descent) with the options of this estimator."""
         robust, n = isinstance(self.loss, HuberLoss), max(self.rows, 1)
         return NoisySGD(
             LinearGradient(self.row_loss),

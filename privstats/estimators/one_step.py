@@ -110,7 +110,7 @@ class Problem:
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem, with predictors whitened again if released second moments may be nearly singular."""
+        """Return the estimation problem, with predictors whitened again if second moments may be nearly singular."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
@@ -120,8 +120,8 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            The user's choice. Under "usual", hidden counts may exceed the fit by the part of the noise that can lie
-            along one coefficient. If a predictor's bounds are far beyond its values, long scores are possible: then all
+            The user's choice. Under "usual", counts that noise hides may exceed their fit by the part of the noise
+            that can lie along one coefficient. If a predictor's bounds are far beyond its values, long scores are possible: then all
             of the noise is added, and counts are assumed to fall no faster than a finite variance requires.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.

@@ -187,7 +187,7 @@ class PerturbedSquares(OneStep):
         return replace(self, start=start.remapped(np.diag(1 / longer)), released=hessian)
 
     def length(self) -> float:
-        """Return the ratio of expected interval lengths with and without privacy, for slightly heavy tails of rows."""
+        """Return the ratio of interval lengths with and without privacy, for rows with slightly heavy tails."""
         start, m, n = self.start, self.start.m, self.sizes.rows
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
         sd = sd_of(self.ask.law(sizes, by=self.by.counts))

@@ -311,10 +311,10 @@ class EstimatingEquation:
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return the bias bounds of theta by unidentified directions, shape (c, l), and bounds on the bounds' errors.
 
-        Let the Hessian be H = A + N with noise N, v an unidentified direction, t the truth. Beside the noise at the
-        estimate, theta lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have made an entry
-        of v small and not that of the sum, so both terms are bounded, the second by its sd at the largest v't. The
-        bound on v't is `within` alone: the information along v may be far less than noise could hide, and v't
+        Let the Hessian be H = A + N with noise N, v an unidentified direction, t the truth. Beside noise at the
+        estimate, the estimate of theta lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have
+        made an entry of v small and not that of the sum, so both terms are bounded, the second by its sd at the largest
+        v't. The bound on v't is `within` alone: the information along v may be far less than noise could hide, and v't
         accordingly larger.
         """
         G = thin(self.coordinates.matrix)
