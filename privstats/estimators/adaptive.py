@@ -145,7 +145,7 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether a perturbed minimiser is among the methods; standard errors then also use the first release."""
+        """Whether a perturbed minimiser is among the methods; standard errors then also use second moments."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
@@ -204,7 +204,7 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Return the estimation problem before the choice of a method, if intervals use the first release."""
+        """Return the estimation problem before a method is chosen, for intervals that also use second moments."""
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_scales(box, ranked)

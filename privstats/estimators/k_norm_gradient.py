@@ -196,7 +196,7 @@ def check_bound(theta_bound: float) -> None:
 
 
 def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str, float]]:
-    """Return the number of rows, or the sum of their weights; it is released if it is not public."""
+    """Return the number of rows, or the sum of the rows' weights; release this number if it is not public."""
     if public.used is not None:
         return float(public.used), {}
     release = ask(Sum("rows", Weight(), within=Fractions(1)), by=by.counts)

@@ -120,9 +120,9 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            The user's choice. Under "usual", counts that noise hides may exceed their fit by the part of the noise
-            that can lie along one coefficient. If a predictor's bounds are far beyond its values, long scores are possible: then all
-            of the noise is added, and counts are assumed to fall no faster than a finite variance requires.
+            The user's choice. Under "usual", counts that noise hides may exceed their fit by the part of the noise that
+            can lie along one coefficient. If a predictor's bounds are far beyond its values, long scores are possible:
+            then all of the noise is added, and counts are assumed to fall no faster than a finite variance requires.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}

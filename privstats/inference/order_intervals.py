@@ -24,7 +24,7 @@ class RankErrorLaw(Protocol):
     """Distribution of the errors in the ranks at which quantiles and the ends of their intervals were drawn."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise margin, in ranks, at level 1 - alpha, divided by the margin at the released level."""
+        """Return an interval's noise margin, in ranks, at level 1 - alpha, divided by the margin as released."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,7 +173,7 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of queries before the choice and in each branch, without stage 0 and optional queries."""
+    """Return labels of queries before the choice of a branch, and in each branch; no stage 0 or optional queries."""
     branches: dict[str | None, list[str]] = {None: []}
     for a in asked:
         if a.name != BOUNDS and not a.optional:
