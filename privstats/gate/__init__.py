@@ -1,1 +1,1 @@
-"""The only code that adds up rows: questions, sources of rows, the gate that enforces the plan, the rehearsal."""
+"""The only code that adds up rows: queries of the data, sources of rows, the gate that answers queries, trial runs."""

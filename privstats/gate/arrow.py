@@ -24,7 +24,7 @@ DIGITS_A_BIT = 0.30103  # log10 of 2
 
 
 def column(array: Any) -> NDArray[Any] | pd.Categorical:
-    """Return an Arrow array as cells, which `formula.cells` reads like pandas cells of this type; null is missing.
+    """Return an Arrow array as a column that `formula.cells` reads like a pandas column of this type; null is missing.
 
     Numbers and truth values stay numbers, decimals become the nearest floats, dates and times are in UTC, and texts
     become categories with a code for each row. A text that is not valid UTF-8 is missing, and so are types without a
@@ -92,7 +92,7 @@ def _decoded(value: bytes | None) -> str | None:
 
 
 def _plain(array: Any) -> Any:
-    """Return an array without dictionary or run-end encoding.
+    """Return an Arrow array without dictionary or run-end encoding.
 
     Texts and bytes get 64-bit offsets: with 32 bits, long cells could make it impossible to join arrays.
     """
@@ -126,7 +126,7 @@ def is_stream(data: Any) -> bool:
 
 
 def streamed(made: Iterable[Any]) -> Iterator[Any]:
-    """Yield the items that a reader function returned: Arrow streams as DataFrames, other items unchanged."""
+    """Yield the items that a user's reader function returned: Arrow streams as DataFrames, other items unchanged."""
     for one in [made] if is_stream(made) else made:
         if is_stream(one):
             from pyarrow import RecordBatchReader

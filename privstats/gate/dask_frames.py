@@ -1,4 +1,4 @@
-"""Dask DataFrames: each partition is a part of the rows, and one task reads it on its worker."""
+"""Dask DataFrames: each partition is a part of the rows, and a single task reads this part on the part's worker."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class DaskFrame:
                     client.cancel(asked)
 
     def _partitions(self, work: Work) -> list[Any]:
-        """Return the partitions of the requested columns; if there are units, all rows of one are in one partition."""
+        """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
         frame, parts = self.frame[list(work.reads)], int(self.frame.npartitions)
         if work.unit is not None:
             place = "place of " + "".join(work.reads)  # differs from the name of every column
@@ -109,12 +109,12 @@ class DaskFrame:
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
-        """Partitions before they are loaded, by the requested columns and the column of units."""
+        """Partitions before they are loaded, by the requested columns and the column that names the privacy unit."""
         return {}
 
     @cached_property
     def _loaded(self) -> dict[Any, list[Any]]:
-        """Partitions loaded on the workers, by the requested columns and the column of units."""
+        """Partitions loaded on the workers, by the requested columns and the column that names the privacy unit."""
         return {}
 
 
@@ -145,7 +145,7 @@ def _placed(frame: pd.DataFrame, unit: str, place: str, parts: int) -> pd.DataFr
 
 
 def client_of_dask() -> Any:
-    """Return the client of the scheduler that this process uses; None if there is none."""
+    """Return the Dask client whose scheduler this process uses; None if there is no client."""
     try:
         from distributed import get_client
 
@@ -163,7 +163,7 @@ def chooses_columns(frame: Any) -> bool:
 
 @contextmanager
 def silent(client: Any) -> Iterator[None]:
-    """Silence the workers' logs and warnings about failing tasks, because the cause may depend on the rows."""
+    """Silence the workers' logs and warnings about failing tasks, because the cause of a failure may depend on rows."""
     from distributed.diagnostics.plugin import WorkerPlugin
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
@@ -193,7 +193,7 @@ def silent(client: Any) -> Iterator[None]:
 
 
 def _told(tell: Callable[[], Any]) -> None:
-    """Run a call that reaches all workers; repeat it if a worker is lost meanwhile."""
+    """Run a function that reaches all workers; call it again if a worker is lost meanwhile."""
     for _ in range(TRIES - 1):
         with suppress(OSError):
             tell()

@@ -1,6 +1,6 @@
 """Rows on the workers of a cluster: a task is sent to each part of the rows, and its result is returned.
 
-One task reads a whole part. Its result is confidential until a mechanism has added noise: it is sent from the worker to
+One task reads a whole part. The result is confidential until a mechanism has added noise: it is sent from the worker to
 the process that runs the fit, and nowhere else. The cluster is trusted with the results, as it is with the rows.
 """
 
@@ -29,7 +29,7 @@ from privstats.privacy.promise import Neighbors
 
 
 class Shipped(ABC):
-    """A task for one part of the rows; it hides its errors, and does not take the lock that the gate holds."""
+    """A task for one part of the rows; the task hides errors, and does not take the lock that the fit's gate holds."""
 
     def __call__(self, number: int, part: RowPart) -> Answer:
         """Return the task's answer for a part of the rows; `units` of the answer is None if the task fails."""
@@ -52,10 +52,10 @@ class PassWork(Shipped):
     Parameters
     ----------
     first, design : RowMap
-        First design of the fit, which decides the rows of a unit that count, and present design of the questions.
+        First design of the fit, which decides the rows of a privacy unit that count, and the queries' present design.
     neighbors : Neighbors
     key : bytes
-        Secret key of the digests of units, and of the choice of rows.
+        Secret key of the digests of the units' names, and of the choice of rows.
     turn : int
         Number of designs of the fit before the present one.
     """
@@ -68,7 +68,7 @@ class PassWork(Shipped):
 
     @property
     def unit(self) -> str | None:
-        """Name of the column that identifies the unit of a row; None if there are no units."""
+        """Name of the column that identifies the privacy unit (person) of a row; None if there is no such column."""
         return self.neighbors.unit
 
     @property
@@ -113,7 +113,7 @@ class Taken(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitCount(Shipped):
-    """A task: the number of units in a part of the rows; all rows of a unit are in one part."""
+    """A task: the number of privacy units (persons) in a part of the rows; all rows of a unit are in one part."""
 
     unit: str
 
@@ -127,7 +127,7 @@ class UnitCount(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InCell:
-    """The function `take` applied to the values of cell k; the first column of `part` is the number of the cell."""
+    """The function `take` applied to the rows of group number k; the first column of `part` is the group's number."""
 
     k: int
     take: Callable[[FloatArray], Any]
@@ -159,7 +159,7 @@ class RowsElsewhere(BlockRows):
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
-        """Send a task to all parts of the rows; return its results by the number of the part."""
+        """Send a task to all parts of the rows; return the task's results by the number of the part."""
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
         answers = source.each(work)
@@ -187,7 +187,7 @@ class ValuesElsewhere(RowValues):
 
 
 class CellElsewhere(ValuesElsewhere):
-    """Vectors of the rows of one cell, on workers; each scan evaluates a function of the vectors on the workers."""
+    """Vectors of the rows of one group, on workers; each scan evaluates a function of the vectors on the workers."""
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
         super().__init__(rows, question)
@@ -215,7 +215,7 @@ def check_place(source: Any, gathered: Any) -> None:
 
 
 def number_of_units(source: Any, unit: str) -> int:
-    """Return the number of units of a source of rows; it is public, since neighbours have the same number of units."""
+    """Return the number of privacy units of a source, which is public: neighbouring data have the same number."""
     return readable(lambda: _units_of(source, unit))
 
 
@@ -228,7 +228,7 @@ def _units_of(source: Any, unit: str) -> int:
 
 
 def count_units(unit: str, frames: Iterable[pd.DataFrame]) -> int:
-    """Return the number of units in some frames of rows."""
+    """Return the number of privacy units (persons) in some frames of rows."""
     units = Units(unit, 1, b"")
     for frame in frames:
         units.of(frame[unit])

@@ -1,6 +1,6 @@
 """Sources of rows for Arrow tables, paths and query plans of other engines, and the check that a plan is accepted.
 
-A plan that filters, samples, joins or computes is refused: its rows may differ from pass to pass, and may depend on
+A plan that filters, samples, joins or computes is refused: the rows may differ from pass to pass, and may depend on
 one another.
 """
 
@@ -110,7 +110,7 @@ def _dataset(data: Any) -> ArrowTable | ParquetFiles:
 
 
 def _lazy(plan: Any) -> ArrowTable | ParquetFiles:
-    """Return the source of a polars plan: its frame, or the Parquet files that it scans."""
+    """Return the source of rows of a polars plan: the plan's frame, or the Parquet files that the plan scans."""
     lines = [line.strip() for line in plan.explain(optimized=False).splitlines()]
     if not all(LAZY.fullmatch(line) for line in lines):
         raise OptionError(FILTERED)
@@ -136,7 +136,7 @@ def _scan_in(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _query(relation: Any) -> DuckTable | ParquetFiles:
-    """Return the source of a DuckDB relation: its table, or the Parquet files that it scans."""
+    """Return the source of rows of a DuckDB relation: the relation's table or Parquet files."""
     from duckdb import connect
 
     parse = "select json_serialize_sql(?, skip_null := true, skip_empty := true, skip_default := true)"

@@ -1,7 +1,7 @@
 """Temporary files for data that a call keeps beyond its memory limit: unnamed, and deleted when the call ends.
 
-They lie in the system's folder for temporary files (`TMPDIR`). A file there has no name, or loses it before a row is
-written; on Windows it has a name, and the system deletes it when it is closed. So nobody else can open it, and nothing
+The files lie in the system's folder for temporary files (`TMPDIR`). A file has no name, or loses it before a row is
+written; on Windows a file has a name, and the system deletes it when closed. So nobody else can open it, and nothing
 is left when the call or its process ends, in whatever way.
 """
 

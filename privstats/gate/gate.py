@@ -1,6 +1,6 @@
-"""The gate: it answers planned and charged questions about rows, has a mechanism add noise, and keeps no exact number.
+"""The gate answers all queries of the data, if they are planned and charged: a mechanism adds noise to each answer.
 
-Estimators receive only releases, which contain noise, and the laws of the noise.
+Estimators receive only releases, which contain noise, and the laws of the noise. The gate keeps no exact answer.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A question about the rows that a fit may ask, with the mechanism that answers it and the budget for it.
+    """A query of the data that a fit may ask, with the mechanism that answers the query, and the query's budget.
 
     Parameters
     ----------
     label, name, kind : str
-        Label, name and kind of the question.
+        Label, name and kind of the query.
     mechanism : AnyMechanism
-        Mechanism that answers the question.
+        Mechanism that answers the query.
     branch : str or None
-        Branch (alternative algorithm) in which it may be asked; None if it may be asked before a branch is chosen.
+        Branch (alternative algorithm) in which the query may be asked; None: before a branch is chosen, too.
     promise : Promise
-        Privacy budget that the question may spend.
+        Privacy budget that the query may spend.
     within_share_of : tuple of str
-        For an optional question: labels of the questions whose budgets contain its own, at most one in each branch.
+        For an optional query: labels of the queries whose budgets contain this budget, at most one in each branch.
     fractions : tuple of float
-        Fraction of the budget of each of these questions that the optional question spends.
+        Fraction of the budget of each query in `within_share_of` that the optional query spends.
     """
 
     label: str
@@ -79,25 +79,25 @@ class Planned:
             raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
 
     def part_of(self, label: str) -> float:
-        """Return the fraction of the budget of the question `label` that this question spends, 0 if none."""
+        """Return the fraction of the budget of the query `label` that this optional query spends; 0 if none."""
         return dict(zip(self.within_share_of, self.fractions, strict=True)).get(label, 0.0)
 
 
 class Conversation(ABC):
-    """Interface by which an estimator asks questions about rows, gets laws of noise, and chooses a branch once.
+    """Interface by which an estimator asks queries of the data, gets laws of noise, and chooses an algorithm once.
 
     Parameters
     ----------
     rows : BlockRows
     planned : iterable of Planned
-        The questions, each with its budget.
+        The queries that may be asked, each with a budget.
     stream : callable
         Returns the generator of random numbers for a kind and a label.
 
     Attributes
     ----------
     turns : list of int
-        For each design, the number of calls that asked one question, or several together.
+        For each design, the number of calls that asked one query, or several together.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -114,25 +114,25 @@ class Conversation(ABC):
         self.turns = [0]
 
     def __call__(self, question: Question, *, by: Any) -> Release:
-        """Ask a question, to be answered by the mechanism `by`; return the release."""
+        """Ask a query of the data, to be answered by the mechanism `by`; return the release."""
         return self.together([(question, by)])[0]
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
-        """Ask several questions in one pass over the rows.
+        """Ask several queries of the data in one pass over the rows.
 
         Parameters
         ----------
-        pairs : iterable of (Question, Mechanism)
+        pairs : iterable of (Query, Mechanism)
 
         Returns
         -------
         list of Release
-            One release for each question.
+            One release for each query.
 
         Raises
         ------
         PrivacyError
-            If a question was not planned, or a computation on the rows fails.
+            If a query was not planned, or a computation on the rows fails.
         """
         several = list(pairs)
         with _ONE_AT_A_TIME:
@@ -144,13 +144,13 @@ class Conversation(ABC):
         return answers
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise that a planned question of any branch would have now; this costs no budget.
+        """Return the law of the noise that the answer to a planned query of any branch would have now; costs no budget.
 
         Parameters
         ----------
         question : Question
         by : AnyMechanism
-            Mechanism that would answer the question.
+            Mechanism that would answer the query.
 
         Returns
         -------
@@ -165,20 +165,20 @@ class Conversation(ABC):
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the branch with the shortest expected intervals, once per fit; infinite and NaN lengths are not taken.
+        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; infinity and NaN lose.
 
         Parameters
         ----------
         name : str
             Name of the choice.
         lengths : mapping
-            Expected length of the intervals of each branch, computed from public facts and releases. If none is finite,
+            Expected length of the intervals of each branch, from public information and releases. If none is finite,
             the first branch is taken.
         """
 
     @abstractmethod
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional question with this label: `wanted`; a rehearsal tries both answers.
+        """Return whether to ask the optional query with this label: `wanted` in a fit; a trial run tries both answers.
 
         Parameters
         ----------
@@ -188,34 +188,34 @@ class Conversation(ABC):
         """
 
     def through(self, design: RowMap) -> None:
-        """Map the same rows, and the same rows of each unit, by another design, which may depend on releases."""
+        """Map the same rows, and the same rows of each privacy unit, by another design, which may use releases."""
         self._rows = self._rows.through(design)
         self.turns.append(0)
 
     def close(self) -> None:
-        """Accept no more questions: the rest of the fit is inference from releases."""
+        """Accept no more queries of the data: the rest of the fit is inference from releases."""
         self._closed = True
 
     @abstractmethod
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return the budget that a planned question may spend now."""
+        """Return the budget that a planned query of the data may spend now."""
 
     @abstractmethod
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return the budget of a planned question and mark it as asked; refuse a question that may not be asked."""
+        """Return the budget of a planned query and mark the query as asked; refuse a query that may not be asked."""
 
     @abstractmethod
     def _guarded(self, work: Callable[[], T]) -> T:
         """Run a computation on rows and return its result, without warnings, which could depend on the rows."""
 
     def _left(self, label: str) -> Promise:
-        """Return the budget of a planned question, less the part that optional questions have spent."""
+        """Return the budget of a planned query, less the part that optional queries have spent."""
         whole = self._planned[label].promise
         spent = sum(other.part_of(label) for other in self._parts if other.label in self._asked)
         return whole.part(1 - spent) if spent else whole
 
     def _cross_out(self, question: Question) -> None:
-        """Mark a question as asked; refuse to ask it twice, or to ask it after its share was spent by another one."""
+        """Mark a query as asked; refuse a query asked before, or whose share of the budget another query has spent."""
         if self._closed or question.label in self._asked:
             again = "twice, or after the last one, so it was not planned here"
             raise PrivacyError(f"the question '{question.label}' is asked {again}")
@@ -227,7 +227,7 @@ class Conversation(ABC):
         self._hosts |= set(question.within_share_of)
 
     def _relation(self, question: Question) -> Relation:
-        """Return how neighbouring data sets differ in the contributions to a question."""
+        """Return how neighbouring data sets differ in the rows' contributions to a query."""
         if type(question) not in (Sum, Values):  # the sum of a subclass might not have the sensitivity of its set
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
@@ -257,20 +257,20 @@ class Conversation(ABC):
 
 
 class Gate(Conversation):
-    """The gate of a real fit: it answers each planned question at most once, in the chosen branch.
+    """The gate of a real fit, which answers each planned query of the data at most once, in the chosen algorithm.
 
     Parameters
     ----------
     rows : BlockRows
     planned : iterable of Planned
-        All questions of the plan, which have been charged.
+        All queries of the plan, which have been charged.
     stream : callable
         Returns the generator of random numbers for a kind and a label.
 
     Attributes
     ----------
     watch : callable
-        Called with each question, or several together, with the numbers of such calls (`turns`) and the branch, which
+        Called at each query, or at several together, with the numbers of such calls (`turns`) and the branch, which
         are public; returns whether another call may follow with this design.
     lengths : mapping
         Expected lengths of intervals, by which the branch was chosen.
@@ -315,7 +315,7 @@ class Gate(Conversation):
         return promise
 
     def _homes(self, planned: Planned) -> set[str]:
-        """Return the branches (alternative algorithms) whose shares a question spends; none for a common share."""
+        """Return the branches (alternative algorithms) whose budget a query spends; none if all branches share it."""
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]
         unknown = len(hosts) < len(planned.within_share_of) or any(host.within_share_of for host in hosts)
@@ -336,7 +336,7 @@ class Gate(Conversation):
 
 
 def shortest(lengths: Mapping[str, float]) -> str:
-    """Return the name with the smallest length; NaN counts as infinite, and of equal lengths the first is taken."""
+    """Return the name with the smallest length; NaN counts as infinite, and the first of equal lengths is taken."""
     return min(lengths, key=lambda name: float(np.nan_to_num(lengths[name], nan=np.inf, posinf=np.inf, neginf=-np.inf)))
 
 
@@ -346,7 +346,7 @@ def _unplanned(question: Question) -> PrivacyError:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress warnings, which could depend on the rows; filters are global to the process, hence the lock."""
+    """Suppress warnings, which could depend on the rows; a lock is held, since warning filters are global."""
     with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -374,7 +374,7 @@ def sealed(work: Callable[[], T]) -> T:
 
 
 def readable(work: Callable[[], T]) -> T:
-    """Read public facts before the ledger is charged; any failure raises one fixed error text, without warnings.
+    """Read public information before the ledger is charged; any failure raises one fixed error text, no warnings.
 
     Raises
     ------

@@ -32,17 +32,17 @@ class Memory:
         self.limit, self.files = limit, WeakSet[File]()
 
     def part(self, share: float, in_memory: bool) -> float:
-        """Return a share of the limit in bytes; the default limit depends on whether the rows are in memory."""
+        """Return a share of the memory limit in bytes; the default limit depends on whether the rows are in memory."""
         return share * (self.limit or (INSIDE if in_memory else OUTSIDE))
 
     def close(self) -> None:
-        """Close all files, which deletes them."""
+        """Close all temporary files, which deletes them."""
         for file in self.files:
             file.close()
 
 
 class Kept(Generic[T]):
-    """Items computed in one pass and kept for later passes; if there is no room for all, each pass computes them.
+    """Items computed in one pass over the rows and kept for later passes; if there is no room, each pass computes them.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Kept(Generic[T]):
     limit : float
         Largest number of bytes of the items in memory.
     memory : Memory, optional
-        Owner of the temporary files; without it nothing is written.
+        Owner of the temporary files; None: nothing is written to files.
     """
 
     def __init__(self, size: Callable[[T], int], limit: float, memory: Memory | None) -> None:

@@ -138,7 +138,7 @@ def pin_of(path: str) -> tuple[int, ...]:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Return the lines without line-end characters, in batches; a text after the last one is a line unless it is empty.
+    """Return the lines without line-end characters, in batches; text after the last line end is a line if not empty.
 
     A line that is too long is replaced by a malformed one, and is never in memory as a whole.
     """
@@ -198,7 +198,7 @@ def cells_of(line: bytes, separator: str) -> list[str] | None:
 
 
 def _frame(names: Sequence[str], columns: Sequence[list[Any]]) -> pd.DataFrame:
-    """Return columns of texts as a frame with these column names, which may repeat."""
+    """Return columns of texts as a DataFrame with these column names, which may repeat."""
     frame = pd.DataFrame({k: pd.Series(column, dtype=object) for k, column in enumerate(columns)})
     frame.columns = pd.Index(list(names), dtype=object)
     return frame

@@ -21,7 +21,7 @@ class Answer:
     rows : int
     digest : bytes
     units : tuple or None
-        For sums, the entries of each total in whole steps; for vectors, the result for each block of rows. None if the
+        For sums, each total as whole numbers of grid steps; for vectors, the result for each block of rows. None if the
         task failed; the cause is left out, because it may depend on the rows.
     """
 
@@ -32,7 +32,7 @@ class Answer:
 
 
 class RowPart:
-    """One part of the rows on its machine, with the blocks that a fit has made of them; a copy of it has no blocks.
+    """One part of the rows on its machine, with the blocks that a fit has made of the rows; a copy has no blocks.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class RowPart:
 
     @property
     def size(self) -> int:
-        """Size of the frames in bytes, which limits the size of the blocks that are kept."""
+        """Size of the frames of rows in bytes, which limits the size of the blocks that are kept."""
         return sum(int(frame.memory_usage(index=False).sum()) for frame in self.frames)
 
     def steady(self) -> bool:
@@ -82,7 +82,7 @@ class Work(Protocol):
     reads : tuple of str
         Names of the columns that the task needs.
     unit : str or None
-        Name of the column that identifies the unit of a row, if all rows of a unit must be in one part.
+        Name of the column that identifies the privacy unit of a row, if all rows of a unit must be in one part.
     """
 
     @property
@@ -111,21 +111,21 @@ class Elsewhere(Protocol):
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return the results of each part; check that each part answers once, with the same rows and units in each pass.
+    """Return the results of each part of the rows; check that each answers once, with the same rows in each pass.
 
     Parameters
     ----------
     answers : iterable of Answer
     parts : int
     met : dict
-        Facts of earlier passes: "rows", a public number of rows, and for each part its number of rows and digest.
+        Record of earlier passes: "rows", a public number of rows, and for each part its number of rows and digest.
 
     Raises
     ------
     PrivacyError
         If a task has failed, or a part has answered twice or not at all.
     SourceChangedError
-        If a part has other rows or units than it had before.
+        If a part has other rows or privacy units than in an earlier pass.
     """
     found: dict[int, tuple[Any, ...]] = {}
     rows = 0

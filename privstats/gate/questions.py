@@ -1,6 +1,6 @@
-"""Questions about rows, with bounded contributions, and the interface by which an estimator asks them.
+"""Queries of the data, with bounded contributions of rows, and the interface by which an estimator asks them.
 
-There are two kinds: a total of contributions, and the vectors themselves, which only a mechanism may read. All other
+There are two kinds: a total of contributions, and the rows' vectors, which only a mechanism may read. All other
 differences lie in the sets. The row function (`of`, `keep`) is a frozen record of a formula whose fields are constants
 and earlier releases; an error in it cannot break privacy, because the set (`within`) bounds whatever it returns.
 """
@@ -26,23 +26,23 @@ RowFilter = Callable[[Any], NDArray[np.bool_]]  # n rows -> mask of shape (n,), 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question about the rows, with the set that bounds a row's contribution.
+    """A query of the data (such as a sum over rows), with the set that bounds a row's contribution.
 
     Parameters
     ----------
     name : str
-        Name of the question's share of the budget.
+        Name of the query's share of the budget.
     of : callable
         Row function: the vector of each row of a block, shape (n, within.dim).
     within : Set
         The set into which each vector is projected; it bounds what a row may contribute.
     keep : callable, optional
-        Mask of the rows of a block that count, shape (n,): a function of the row and of earlier releases.
+        Returns the mask of the rows of a block that count, shape (n,), computed from each row and earlier releases.
     item : str
-        Distinguishes questions with the same name, which share its budget: a factor, or the tau of a quantile.
+        Distinguishes queries of one name, which share one budget: a factor, or the tau of a quantile.
     within_share_of : tuple of str
-        Label of another question, or of one in each of several branches. This question is then optional: its share
-        is a part of the other question's, which keeps that part if this one was not asked before it.
+        Label of another query, or of one in each of several branches. This query is then optional: its share
+        is a part of the other query's, which keeps that part if this one was not asked before it.
     """
 
     name: str
@@ -54,21 +54,21 @@ class Question:
 
     @property
     def label(self) -> str:
-        """Key of the question in the plan, and name of its random stream: unique in a plan, over all branches."""
+        """Key of the query in the plan, and name of the query's random stream: unique in a plan of all branches."""
         return f"{self.name} {self.item}".strip()
 
     @property
     def kind(self) -> str:
-        """Kind of the question, as the plan shows it."""
+        """Kind of the query of the data, as a printed plan shows it."""
         return type(self).__name__.lower()
 
     @property
     def adds_up_units(self) -> bool:
-        """Whether the vectors of a unit's rows are added before the set bounds their sum."""
+        """Whether the vectors of a privacy unit's rows are added, and the sum is then moved into the set."""
         return False
 
     def inside(self, radius: float) -> Self:
-        """Return the same question with another radius of the set that bounds a row's contribution."""
+        """Return the same query of the data with another radius of the set that bounds a row's contribution."""
         return replace(self, within=replace(self.within, radius=positive_radius(radius)))  # type: ignore[call-arg]
 
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -89,12 +89,12 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Sum(Question):
-    """The total of the rows' contributions, as the set defines them: sums, products, counts, histograms, groups.
+    """A query for the total of the rows' contributions to the set: sums, products, counts, histograms, groups.
 
     Parameters
     ----------
     folded : bool
-        If there are units: the vectors of a unit's rows are added and their sum is projected into the set, so that
+        If there are privacy units: the vectors of a unit's rows are added and the sum is moved into the set, so that
         a unit contributes as much as one row would.
     """
 
@@ -107,11 +107,11 @@ class Sum(Question):
 
 @dataclass(frozen=True, eq=False)
 class Values(Question):
-    """A question for the rows' vectors themselves, which only a mechanism reads (`privstats.gate.rows.RowValues`)."""
+    """A query for the rows' vectors themselves, which only a mechanism reads (`privstats.gate.rows.RowValues`)."""
 
 
 class AnyMechanism(Protocol):
-    """Interface of a mechanism; mechanisms with the same options compare equal."""
+    """Interface of a privacy mechanism, which adds noise; mechanisms with the same options compare equal."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Any:
         """Return the law of the mechanism's noise; None if the law depends on the rows."""
@@ -121,29 +121,29 @@ class AnyMechanism(Protocol):
 
 
 class Laws(Protocol):
-    """Interface that gives the noise laws of questions which have not been asked."""
+    """Interface that gives the noise laws of queries of the data which have not been asked."""
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise of a planned question, at no cost; None if the law depends on the rows."""
+        """Return the law of the noise of a planned query, at no cost; None if the law depends on the rows."""
 
 
 class Ask(Laws, Protocol):
-    """Interface by which an estimator asks questions; it returns only releases and laws of noise."""
+    """Interface by which an estimator asks queries of the data; it returns only releases and laws of noise."""
 
     def __call__(self, question: Question, *, by: Any) -> Release:
-        """Ask a question, to be answered by the mechanism `by`; return the release."""
+        """Ask a query of the data, to be answered by the mechanism `by`; return the release."""
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
-        """Ask several questions in one pass over the rows; `pairs` are questions with their mechanisms."""
+        """Ask several queries of the data in one pass over the rows; `pairs` are queries with their mechanisms."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the branch with the shortest expected intervals, once per fit; the length must be finite."""
+        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; lengths must be finite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional question with this label: `wanted`; a rehearsal tries both answers."""
+        """Return whether to ask the optional query with this label: `wanted` in a fit; a trial run tries both."""
 
     def through(self, design: Any) -> None:
-        """Map the same rows to blocks by another design, for instance one with released bounds."""
+        """Map the same rows to blocks by another design, for instance by a design with released bounds."""
 
     def close(self) -> None:
-        """Accept no more questions: inference follows, and a rehearsal may end here."""
+        """Accept no more queries of the data: inference follows, and a trial run of the estimator may end here."""

@@ -1,6 +1,6 @@
 """Readers: functions or objects that return the frames again in each pass, so that rows are never all in memory.
 
-Before the ledger is charged a reader is asked only for public facts: the columns, and the number of rows or units if
+Before the ledger is charged, a reader gives only public information: the columns, and the number of rows or units if
 neighbours do not change it. The texts of its errors and warnings are not public and are not shown.
 """
 
@@ -117,14 +117,14 @@ class Batches:
                     asked(close)
 
     def _leave(self) -> None:
-        """Close the first pass, however far it was read."""
+        """Close the first pass over the rows, however far it was read."""
         if self._pass is not None:
             self._pass.close()
             self._pass, self._met = None, -1
 
 
 def joined(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Join small frames with columns of the same types, up to `READ_ROWS` rows."""
+    """Yield the frames; small frames with columns of the same types are joined, up to `READ_ROWS` rows."""
     waiting: list[pd.DataFrame] = []
     for frame in frames:
         if waiting and (sum(map(len, waiting)) + len(frame) > READ_ROWS or not frame.dtypes.equals(waiting[0].dtypes)):

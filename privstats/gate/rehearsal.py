@@ -1,7 +1,7 @@
-"""The rehearsal: the estimator runs on synthetic rows, and its questions are recorded and audited.
+"""The rehearsal: a trial run of the estimator on synthetic rows, whose queries of the data are recorded and audited.
 
-The plan is the list of questions asked of rows drawn from the domain, and the real run may ask only these. The audit
-refuses a question in which other rows, or units, change the contribution of a row or unit.
+The plan is the list of queries asked of rows drawn from the domain, and the real run may ask only these. The audit
+refuses a query in which other rows, or privacy units, change the contribution of a row or unit.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ class DrawnRows(RowMap, Protocol):
 
 @dataclass(frozen=True)
 class Asked:
-    """Record of a question that an estimator asked in a rehearsal.
+    """Record of a query of the data that an estimator asked in a rehearsal (trial run on synthetic rows).
 
     Parameters
     ----------
     label, name, kind : str
-        Label, name and kind of the question.
+        Label, name and kind of the query.
     mechanism : AnyMechanism
-        Mechanism that answered the question.
+        Mechanism that answered the query.
     branch : str or None
-        Branch chosen before the question.
+        Branch (alternative algorithm) chosen before the query; None if none was chosen.
     optional : tuple of str
-        For an optional question: labels of the questions whose shares contain its own.
+        For an optional query: labels of the queries whose shares of the budget contain this query's share.
     """
 
     label: str
@@ -68,25 +68,25 @@ class Asked:
 
 
 class Rehearsal(Conversation):
-    """A trial run of an estimator on synthetic rows, which records each of its questions and audits it.
+    """A trial run of an estimator on synthetic rows, which records and audits each query of the data.
 
     Parameters
     ----------
     design : DrawnRows
     neighbors : Neighbors
     whole : Promise
-        Budget of each question that is not planned yet.
+        Budget of each query that is not planned yet.
     stream : callable
         Returns the generator of random numbers for a kind and a label, for kind "rehearsal".
     planned : iterable of Planned
-        Questions that earlier rounds found.
+        Queries that earlier rounds found.
     branch : str, optional
-        Branch that is taken whatever its length; by default the first one.
+        Branch (alternative algorithm) that is taken whatever its expected length of intervals; by default the first.
     optional : bool
-        Whether optional questions are asked.
+        Whether optional queries are asked.
     few : bool
-        Whether totals are those of the few synthetic rows; otherwise they are scaled to the assumed number of rows.
-        One case finds questions that are asked only if noise is large, the other those asked only if it is small.
+        Whether totals are sums over the few synthetic rows; otherwise they are scaled to the assumed number of rows.
+        One case finds queries that are asked only if noise is large, the other those asked only if it is small.
     assumed : int, optional
         Assumed number of rows, or units.
     audit : Audit, optional
@@ -95,7 +95,7 @@ class Rehearsal(Conversation):
     Attributes
     ----------
     asked : tuple of Asked
-        Questions in the order in which they were asked.
+        Queries in the order in which they were asked.
     branches : tuple of str
         Branches among which the estimator chose; empty if there was no choice.
     """
@@ -151,7 +151,7 @@ class Rehearsal(Conversation):
         return promise
 
     def _look(self, question: Question) -> None:
-        """Audit the question that was asked last."""
+        """Audit the query of the data that was asked last."""
         with quiet():
             self._audit(question)
 
@@ -167,13 +167,13 @@ class Rehearsal(Conversation):
 
 
 def _synthetic_units(rows: int) -> NDArray[np.float64]:
-    """Return the unit of each synthetic row as a number; some units are missing."""
+    """Return the privacy unit (person) of each synthetic row as a number; some units are missing."""
     place = np.arange(rows)
     return np.where(place % 11 == 3, np.nan, place * 7 % UNITS)
 
 
 class _ManyValues(RowValues):
-    """Synthetic values, each repeated several times."""
+    """Synthetic vectors of rows for a mechanism, each repeated several times."""
 
     def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
@@ -186,7 +186,7 @@ class _ManyValues(RowValues):
 
 @dataclass(frozen=True, eq=False)
 class _Frames:
-    """A few frames in memory, each read as one block."""
+    """A source of rows: a few frames in memory, each read as one block."""
 
     frames: tuple[pd.DataFrame, ...]
     columns = ()
@@ -204,7 +204,7 @@ Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows that cou
 
 
 class Audit:
-    """An audit of questions: the contribution of a row or unit must not depend on other rows, not even in its last bit.
+    """An audit of queries: a row's (or unit's) contribution must not depend on other rows, not even in the last bit.
 
     The synthetic rows are read in one block, in reversed order in smaller blocks, and by groups of units.
 
@@ -241,7 +241,7 @@ class Audit:
         return BlockRows(_Frames(frames), design, self.neighbors, b"rehearsal")
 
     def __call__(self, question: Question) -> None:
-        """Raise an error if a question does not treat each row and unit by itself."""
+        """Raise an error if a query of the data does not treat each row, and each privacy unit, by itself."""
         whole, parts = _seen(self.whole, question), _seen(self.parts, question)
         pairs = zip(zip(*whole, strict=True), zip(*parts, strict=True), strict=True)
         same = all(_equal(np.concatenate(here), np.concatenate(there)[::-1]) for here, there in pairs)
@@ -251,7 +251,7 @@ class Audit:
             raise PrivacyError(f"the question '{question.label}' does not treat each row alone")
 
     def _adds_up(self, question: Sum, whole: FloatArray, parts: Sequence[FloatArray]) -> bool:
-        """Return whether a total is the sum of contributions: of rows, of blocks, and of units."""
+        """Return whether a query's total is the sum of contributions: of rows, of blocks, and of privacy units."""
         within, total = question.within, question.within.total(whole)
         same = _exactly(whole, within) == total
         same = same and _together([within.total(part) for part in parts], within) == total
@@ -266,7 +266,7 @@ def _cut(frame: pd.DataFrame, cuts: Sequence[int]) -> list[pd.DataFrame]:
 
 
 def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
-    """Return the rows of each group of units."""
+    """Return the rows of each group of privacy units (persons)."""
     return [] if unit is None else [rows for _, rows in frame.groupby(frame[unit] % GROUPS)]
 
 
@@ -288,7 +288,7 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
 
 
 def _exactly(rows: FloatArray, within: Set) -> Total:
-    """Return the sum of contributions that are far below 2^53 steps; NaN unless all are whole numbers of steps."""
+    """Return the sum of contributions far below 2^53 grid steps; NaN unless all are whole numbers of steps."""
     units: Any = np.zeros(within.size)
     for some in np.array_split(rows, 1 + len(rows) * within.size // AT_ONCE):
         steps = within.contribution(some) / within.step

@@ -1,7 +1,7 @@
 """Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
 A source reads the rows again in each pass, and a design makes blocks of them. For all sources, this module adds only
-bounded vectors and checks that each pass reads the same units; `gate/units.py` decides which rows of a unit count.
+bounded vectors and checks that each pass reads the same privacy units; `gate/units.py` chooses the rows that count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row does not coun
 
 
 class RowMap(Protocol):
-    """A row-wise map from raw columns to blocks. `complete`: whether every row is present, whatever its cells are.
+    """A row-wise map from raw columns to blocks of rows. `complete`: whether every row counts, whatever its cells are.
 
     A block depends only on the cells of the columns in `reads`, clamped to their declarations in `domain`.
     """
@@ -49,7 +49,7 @@ class RowMap(Protocol):
     def complete(self) -> bool: ...
 
     def block(self, columns: Mapping[str, pd.Series]) -> Block:
-        """Return the block, as numbers and codes, of some rows."""
+        """Return the block (numbers, and codes of factor levels) of some rows."""
 
 
 class BlockRows:
@@ -60,7 +60,7 @@ class BlockRows:
     source : Passes
     design : RowMap
     neighbors : Neighbors
-        Column that names the unit of a row, and the number of rows of a unit that count (`gate/units.py`).
+        Column that names the privacy unit (person) of a row, and the number of rows of a unit that count.
     key : bytes
         Secret key of the digest that compares passes, and of the choice of rows.
     offered : int, optional
@@ -75,7 +75,7 @@ class BlockRows:
     read : callable
         Called with the number of rows of a pass that have been read.
     met : dict
-        Facts recorded in the first pass, which every other pass must reproduce.
+        Properties of the rows recorded in the first pass, which every other pass must reproduce.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class BlockRows:
         self._kept: Kept[Block] | None = None
 
     def through(self, design: RowMap) -> BlockRows:
-        """Return the same rows, and the same rows of each unit, mapped by another design, which reads no other columns.
+        """Return the same rows of each privacy unit, mapped by another design, which reads no other columns.
 
         The rows of a unit that count are always chosen through the first design.
         """
@@ -100,7 +100,7 @@ class BlockRows:
         return other
 
     def totals(self, questions: Sequence[Sum]) -> list[Total]:
-        """Return the exact total of each question, all in one pass."""
+        """Return the exact total over the rows for each query, all in one pass."""
         sums = [self.accumulator(question) for question in questions]
         for block, units in self.blocks():
             for one in sums:
@@ -108,22 +108,22 @@ class BlockRows:
         return [one.total() for one in sums]
 
     def accumulator(self, question: Sum) -> Plain | Fold:
-        """Return an empty sum for a question. Several may be filled from parts of the rows, and merged in any order."""
+        """Return an empty sum for a query; several such sums, over parts of the rows, may be merged in any order."""
         if question.folded and self.neighbors.unit is not None:
             return Fold(question, self.neighbors.rows_per_unit)
         return Plain(question)
 
     def values(self, question: Question) -> RowValues:
-        """Return a question's vectors, which only a mechanism may read."""
+        """Return the rows' vectors for a query of the data, which only a mechanism may read."""
         return RowValues(self, question)
 
     def blocks(self) -> Iterator[tuple[Block, UnitNumbers | None]]:
-        """Return the blocks, each with the number of each row's unit: -1 where the row does not count.
+        """Return the blocks of rows, each with the number of each row's privacy unit; -1 if the row does not count.
 
         Raises
         ------
         SourceChangedError
-            If the rows or units have changed; raised before anything of this pass can be released.
+            If the rows or units have changed; raised before any result of this pass can be released.
         """
         if self._units is not None and self._units.counting is None:
             self._units.choose(self._candidates(self._units))
@@ -142,14 +142,14 @@ class BlockRows:
             yield block, units
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
-        """Return the unit of each row, -1 if it is absent, and the hash of its cells; this takes a separate pass."""
+        """Return each row's privacy unit, -1 if the row is absent, and the hash of its cells; needs a separate pass."""
         for columns, units in self._parts(self._first):
             assert units is not None
             present = self._first.block(columns).present
             yield np.where(present, units, -1), of.hashes(columns, self._first.domain, len(present))
 
     def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, pd.Series], IntArray | None]]:
-        """Return the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and the units of these rows.
+        """Return the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and these rows' privacy units.
 
         Units are read to choose the rows that count, and in each pass over rows outside memory: a keyed digest checks
         that each pass reads the same units in the same order.
@@ -175,12 +175,12 @@ class BlockRows:
 
 
 def _size(block: Block) -> int:
-    """Return the bytes of a block, or somewhat more."""
+    """Return the size of a block of rows in bytes, or an upper bound of it."""
     return block.numbers.nbytes + 8 * len(block.numbers) * (len(block.codes) + 2)
 
 
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return an array with a last axis of at least `size`; a shorter one is padded with zeros and at least doubled."""
+    """Return an array with a last axis of at least `size`; a shorter axis is padded with zeros and at least doubled."""
     if counts.shape[-1] >= size:
         return counts
     grown = np.zeros((*counts.shape[:-1], max(size, 2 * counts.shape[-1])), dtype=counts.dtype)
@@ -218,7 +218,7 @@ class Plain:
 
 
 class Fold:
-    """An exact sum to which each unit contributes once: the sum of its rows' vectors, projected.
+    """An exact sum to which each privacy unit contributes once: the sum of the unit's vectors, moved into the set.
 
     Vectors are added as integer multiples of `Set.row_step`, in any order of the rows. A unit without rows that count
     contributes nothing.
@@ -230,7 +230,7 @@ class Fold:
         self.seen = np.zeros(0, dtype=bool)
 
     def add(self, block: Block, units: UnitNumbers | None) -> None:
-        """Add the vectors of a block's rows to the sums of their units."""
+        """Add the vectors of a block's rows to the sums of their privacy units."""
         vectors, unit = counting(self.question, block, units)
         assert unit is not None
         size = int(unit.max(initial=-1)) + 1
@@ -242,14 +242,14 @@ class Fold:
             np.add.at(sums, unit, column)
 
     def merge(self, other: Fold) -> None:
-        """Add the sums of other rows of the same units."""
+        """Add the sums over other rows of the same privacy units."""
         size = max(len(self.seen), len(other.seen))
         self.sums, self.seen = _grown(self.sums, size), _grown(self.seen, size)
         self.sums[:, : len(other.seen)] += other.sums
         self.seen[: len(other.seen)] |= other.seen
 
     def total(self) -> Total:
-        """Return the exact sum over units."""
+        """Return the exact sum over privacy units."""
         within = self.question.within
         sums, exact = self.sums[:, self.seen].T, Total.nothing(within.size, within.step)
         for start in range(0, len(sums), BLOCK_ROWS):
@@ -259,7 +259,7 @@ class Fold:
 
 
 def counting(question: Question, block: Block, units: UnitNumbers | None) -> tuple[FloatArray, UnitNumbers | None]:
-    """Return the vectors of the rows of a block that count, and the units of these rows."""
+    """Return the vectors of the rows of a block that count, and the privacy units of these rows."""
     vectors, counts = question.rows(block)
     if units is None:
         return vectors, None
@@ -280,7 +280,7 @@ class RowValues:
         self._cells: _Cells | None = None
 
     def cell(self, k: int) -> RowValues:
-        """Return the values of cell k: the other entries of vectors whose first entry is k."""
+        """Return the values of group number k: the vectors whose first coordinate is k, without this coordinate."""
         if self._cells is None:
             limit = self._rows.memory.part(CELLS, self._rows.source.in_memory)
             self._cells = _Cells(self, cast(ByCell, self._question.within), limit)
@@ -291,7 +291,7 @@ class RowValues:
         return np.concatenate([np.zeros((0, self._dim)), *self.scan()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
-        """Return `take` of each block's values, one block at a time, so that few values are in memory."""
+        """Return the results of the function `take` for the values of each block of rows, one block at a time."""
         return map(take, self._kept.again(self._made()))
 
     def _made(self) -> Iterator[FloatArray]:
@@ -304,7 +304,7 @@ def _bytes(array: NDArray[Any]) -> int:
 
 
 class _OneCell(RowValues):
-    """The values of one cell, the vectors with one first entry, from memory if they were gathered before."""
+    """The values of one group (vectors with equal first coordinates), from memory if they were gathered before."""
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
         self._values, self._k, self._gathered, self._dim = values, k, gathered, values._dim - 1
@@ -316,7 +316,7 @@ class _OneCell(RowValues):
 
 
 class _Cells:
-    """Values by cell (first entry of the vector): a scan gathers as many of them as the memory limit allows."""
+    """Values by group (first coordinate of the vector); a scan gathers as many groups as the memory limit allows."""
 
     def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
         self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)
@@ -326,14 +326,14 @@ class _Cells:
         self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: index where each cell begins, and values
 
     def of(self, k: int) -> list[FloatArray] | None:
-        """Return the values of cell k (a first entry of vectors) in row order; None if they exceed the memory limit."""
+        """Return the values of group k (first coordinate of vectors) in row order; None if above the memory limit."""
         if not self.first <= k < self.first + self.many:
             self._gather(k)
         some = (rows[slice(*ends[k - self.first : k - self.first + 2])] for ends, rows in self.kept)
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Gather the values of cell k (a first entry of vectors) and of the next cells, up to the memory limit."""
+        """Gather the values of group k (first coordinate of vectors) and of the next groups, up to the memory limit."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():

@@ -36,7 +36,7 @@ class Source(Passes, Protocol):
     """Rows, with the names and types of their columns."""
 
     def head(self) -> pd.DataFrame | None:
-        """Return a frame of the columns with their types, which are public, without rows; None if there is none."""
+        """Return a frame without rows that has the columns and their public types; None if the source lacks one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +63,7 @@ class Unread:
     Parameters
     ----------
     n : int
-        Assumed number of rows, or units.
+        Assumed number of rows, or of privacy units.
     """
 
     n: int

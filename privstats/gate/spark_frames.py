@@ -1,4 +1,4 @@
-"""Spark DataFrames: each partition is a part of the rows, and one task reads it on its executor."""
+"""Spark DataFrames: each partition is a part of the rows, and a single task reads this part on the part's executor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds to wait for the other tasks of a fa
 class SparkFrame:
     """A Spark DataFrame as a source of rows.
 
-    The requested columns are loaded once; during the fit the executors keep them in memory or on their disks.
+    The columns that a fit requests are loaded once; during the fit the executors keep them in memory or on their disks.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class SparkFrame:
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
-        """Return the requested columns, each batch packed into one cell; all rows of a unit are in one partition."""
+        """Return the requested columns, each batch packed into one cell; all rows of a person are in one partition."""
         what = (work.reads, work.unit)
         if what not in self._loaded:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
@@ -134,12 +134,12 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceTask:
-    """A task that adds a column: the number of the partition into which all rows of the row's unit are collected.
+    """A task that adds a column: the number of the partition for all rows of the row's privacy unit (person).
 
     Parameters
     ----------
     unit : int
-        Index of the column that names the unit of a row.
+        Index of the column that names the privacy unit of a row.
     parts : int
     """
 
@@ -196,7 +196,7 @@ def takes_columns(frame: Any) -> bool:
 
 
 def guesses_types(frame: Any) -> bool:
-    """Return whether Spark infers types of columns from the names of all folders, and so from the rows."""
+    """Return whether Spark infers column types from the names of all folders, and therefore from the rows."""
     guessing = frame.sparkSession.conf.get(GUESSED) != "false"
     folders = [files.partitionSchema() for table, files in _files(frame) if not table.isDefined()]
     return any(
@@ -216,7 +216,7 @@ def steps_of(frame: Any) -> Iterator[Any]:
 
 
 def _files(frame: Any) -> list[tuple[Any, Any]]:
-    """Return the files that a plan reads, each with the table that declares them, if one does."""
+    """Return the files that a Spark plan reads, each with the table that declares the files, if there is one."""
     return [(step.catalogTable(), step.relation()) for step in steps_of(frame) if _name(step) == "LogicalRelation"]
 
 

@@ -1,4 +1,4 @@
-"""Choice of the rows of a unit that count: a sample that does not depend on other units, the rows' order or source.
+"""Choice of a privacy unit's rows that count: a sample that does not depend on other units, or the rows' order.
 
 Each row gets a number, a keyed hash of its unit's name, its cells and its index among the unit's rows with these cells;
 the `rows_per_unit` rows of a unit with the smallest numbers count.
@@ -26,7 +26,7 @@ Hashes = NDArray[np.uint64]
 
 
 class Units:
-    """The number of each row's unit, and the choice of the rows of a unit that count.
+    """The number of each row's privacy unit (person, household), and the choice of the rows of a unit that count.
 
     Privacy: whatever the key is, the choice depends on that unit's rows alone, and at most `rows_per_unit` rows count.
     The order of rows does not matter: rows with the same cells are the same to every design of the fit, so any of them
@@ -54,7 +54,7 @@ class Units:
         self.counting: NDArray[np.int32] | None = None  # unit of each row in source order; -1 if the row does not count
 
     def of(self, column: pd.Series) -> IntArray:
-        """Return the number of each row's unit; -1 for a row without a usable name."""
+        """Return the number of each row's privacy unit (person); -1 for a row without a usable name of a unit."""
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
             names = column.to_numpy(dtype=float)
             usable = np.abs(names) < LARGEST_NAME
@@ -69,7 +69,7 @@ class Units:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def choose(self, rows: Iterable[tuple[IntArray, Hashes]]) -> None:
-        """Choose the rows of each unit that count, and set `counting`.
+        """Choose each privacy unit's rows that count; set `counting`: the unit of each such row, -1 for other rows.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Units:
 
 
 def places(column: pd.Series, parts: int) -> IntArray:
-    """Return each row's part number, which depends only on its unit's name: all rows of a unit are in one part."""
+    """Return each row's part number, which depends only on the name of the row's privacy unit (person)."""
     units = Units("", 1, b"")
     numbers = units.of(column)
     named = np.append(np.ones(len(units.numbers), dtype=bool), False)
@@ -123,9 +123,9 @@ def places(column: pd.Series, parts: int) -> IntArray:
 
 
 def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int) -> NDArray[np.bool_]:
-    """Return the mask of the rows that have the `most` smallest numbers of their unit.
+    """Return the mask of the rows that have the `most` smallest numbers among the rows of their privacy unit.
 
-    A row's number depends on its hash and on the copies before it, not on other units or their number.
+    A row's number depends on its hash and on the earlier copies of the row, not on other units or their number.
 
     Parameters
     ----------
@@ -143,14 +143,14 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
 
 
 def by_unit(units: NDArray[np.signedinteger[Any]], numbers: Hashes) -> NDArray[Any]:
-    """Return the order of rows by unit, and by number within a unit, three times as fast as `numpy.lexsort`."""
+    """Return the order of rows by privacy unit, and by number within a unit; three times as fast as `numpy.lexsort`."""
     order = np.argsort(numbers)
     places = (units[order].astype(np.uint64) << np.uint64(32)) | np.arange(len(order), dtype=np.uint64)
     return order[np.sort(places) & np.uint64(0xFFFFFFFF)]
 
 
 def mixed(numbers: Hashes) -> Hashes:
-    """Return a permutation of 64-bit numbers: each bit depends on all bits (Steele, Lea and Flood 2014)."""
+    """Return a random-looking permutation of 64-bit numbers: each bit depends on all bits (Steele et al. 2014)."""
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -158,7 +158,7 @@ def mixed(numbers: Hashes) -> Hashes:
 
 
 def repeats(*keys: NDArray[Any]) -> IntArray:
-    """Return for each of the rows, which are sorted by the keys, the number of earlier rows with equal keys."""
+    """Return, for each row of data sorted by keys, the number of earlier rows with the same keys."""
     place = np.arange(len(keys[0]))
     first = np.zeros(len(place), dtype=bool)
     for key in keys:
