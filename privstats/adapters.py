@@ -19,7 +19,7 @@ __all__ = ["marginaleffects", "stargazer"]
 
 
 def stargazer(fit: Results) -> dict[str, Any]:
-    """Return a fit as a dict in the format of the package stargazer.
+    """Return a fit as a dict in the format of the Python package stargazer.
 
     After a single ``stargazer.translators.register_class(type(fit), ps.adapters.stargazer)``, ``Stargazer([fit])``
     accepts private fits, also together with others. A coefficient that is not given is printed as "nan", without stars.
@@ -112,7 +112,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
     levels = {name: {str(level): level for level in getattr(fit.domain[name], "values", ())} for name in names}
 
     def columns(rows: Any) -> tuple[None, np.ndarray]:
-        """Return the model matrix of rows, with the offset as its last column."""
+        """Return the model matrix of public rows, with the offset as the last column."""
         frame = pd.DataFrame({name: rows[name].to_list() for name in names})
         frame = frame.assign(**{name: frame[name].map(levels[name]) for name in names if levels[name]})
         offset = design.offsets(frame) if fit.facts.offset is not None else np.zeros(len(frame))

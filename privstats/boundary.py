@@ -1,4 +1,4 @@
-"""The boundary of the package for exceptions: none leaves it with a stack frame that holds the data.
+"""The boundary of the package for exceptions: no exception leaves the package with a stack frame that holds data.
 
 A traceback keeps the local variables of every frame it passed, and inner frames hold the data. So every exception is
 raised anew without its original frames and without a chained exception.
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def door(verb: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a function so that only its results and the errors of this package leave it."""
+    """Wrap a public function so that only the results, and the errors of this package, leave the function."""
 
     @functools.wraps(verb)
     def opened(*args: P.args, **kwargs: P.kwargs) -> R:

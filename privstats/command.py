@@ -212,7 +212,7 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 def _add_call(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of all functions to a parser; `_options` refuses those that the chosen function lacks."""
+    """Add the arguments of all functions to a parser; `_options` refuses arguments that the chosen function lacks."""
     parser.add_argument("formula", help='such as "log_wage ~ educ + C(region)"')
     parser.add_argument(
         "--domain",
@@ -266,7 +266,7 @@ def _declared(path: str) -> Domain:
 
 
 def _check_declarations(file: str, text: str, read: Any) -> None:
-    """Refuse a domain in JSON that has a column without a declaration; `from_json` reports all other errors."""
+    """Refuse a domain in JSON with a column that has neither bounds nor levels; `from_json` reports other errors."""
     columns = read.get("columns") if isinstance(read, Mapping) else None
     for name, known in columns.items() if isinstance(columns, Mapping) else ():
         if not isinstance(known, Mapping) or not known.keys() & DECLARATIONS:
@@ -341,7 +341,7 @@ def _ledger(chosen: argparse.Namespace) -> Ledger:
 
 
 def budget_of(text: str) -> Promise:
-    """Return the guarantee that a text such as "eps=1, delta=1e-6" describes.
+    """Return the privacy guarantee that a text such as "eps=1, delta=1e-6" describes.
 
     Raises
     ------

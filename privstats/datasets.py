@@ -26,7 +26,7 @@ COUNTIES = ("Other", "Alameda", "Contra Costa", "Marin-San Francisco-San Mateo",
 
 
 class Dataset(NamedTuple):
-    """A data set: a data frame, and the domain of its columns from the publisher's documentation."""
+    """A data set: a data frame, and its domain (bounds and levels of columns) from the publisher's documentation."""
 
     data: pd.DataFrame
     domain: Domain

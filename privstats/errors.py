@@ -13,7 +13,7 @@ class PrivstatsError(ValueError):
 
 
 class PrivacyError(PrivstatsError):
-    """The call would violate the guarantee, or cannot be answered safely."""
+    """The call would violate the privacy guarantee, or cannot be answered safely."""
 
 
 class OptionError(PrivstatsError):
@@ -21,11 +21,11 @@ class OptionError(PrivstatsError):
 
 
 class BudgetError(PrivstatsError):
-    """The budget is malformed, has other parameters than that of the ledger, or is spent."""
+    """The privacy budget is malformed, has other parameters than the ledger's budget, or is spent."""
 
 
 class DomainError(PrivstatsError):
-    """The declarations of columns are missing or inconsistent."""
+    """The declared bounds or levels of columns are missing or inconsistent."""
 
 
 class FormulaError(PrivstatsError):
@@ -33,14 +33,14 @@ class FormulaError(PrivstatsError):
 
 
 class SourceChangedError(Exception):
-    """A pass over the rows found other units, or another number of rows, than the first pass; or a file has changed.
+    """A pass over the rows found other rows or privacy units than the first pass, or a file has changed.
 
-    The gate turns this error into a `PrivacyError`.
+    The gate, which answers all queries of the data, turns this error into a `PrivacyError`.
     """
 
 
 class ChargedInterrupt(KeyboardInterrupt):
-    """Ctrl-C after the ledger was charged; `door` turns it into a `KeyboardInterrupt` whose text states this."""
+    """Ctrl-C after the ledger was charged; `door` raises a `KeyboardInterrupt` that says so."""
 
 
 class PrivstatsWarning(UserWarning):

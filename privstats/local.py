@@ -1,7 +1,7 @@
 """The local model: each person (holder) randomises their own row before sending it, and no collector is trusted.
 
 Both functions simulate their protocol in one process. They are for teaching and comparison: their noise is of order
-1 / sqrt(n), that of a trusted party of order 1 / n.
+1 / sqrt(n), the noise of a trusted party of order 1 / n.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def local_gradient_descent(
     mu : float
         Budget of each holder for all their messages, in Gaussian differential privacy.
     domain : Domain or dict
-        Public knowledge of each column, as in `dp_lm`. It sets the scales of predictors and response: half-ranges over
+        Bounds or levels of each column, as in `dp_lm`. They set the scales of predictors and response: half-ranges over
         sqrt(3), or the scale that `Scale` declares. Declare close bounds.
     steps : int
         Number of steps K. Each holder sends K scores and two matrices, with mu / sqrt(K + 2) each. About 20 steps are
@@ -205,7 +205,7 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
 
 
 def _bound_design(formula: str, domain: Any, data: Any) -> Design:
-    """Return the design of the formula and the domain; errors depend on names and types of columns only."""
+    """Return the design of a regression's formula and domain; errors depend on names and types of columns only."""
     if not isinstance(formula, str):
         raise FormulaError(f"the formula is {quote(formula)}; write it like '{EXAMPLE}'")
     design = bind_regression(formula, domain)
@@ -228,7 +228,7 @@ def _scales(design: Design) -> FloatArray:
 
 
 def _rows(design: Design, data: pd.DataFrame, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the scaled rows of the holders, computed row by row: x, shape (n, p), zero if incomplete, and y."""
+    """Return the holders' scaled predictors x, shape (n, p), and responses y; both zero in incomplete rows."""
     block = design.block({name: data[name] for name in design.reads})
     z = block.times(np.diag(scales))
     z[~block.present] = 0.0

@@ -1,1 +1,1 @@
-"""The language of formulas and of declared columns; the files that PRIVACY.md names evaluate formulas on rows."""
+"""The language of formulas and of declared columns; the files that PRIVACY.md lists evaluate formulas on rows."""

@@ -1,4 +1,4 @@
-"""A bare factor: one expression without bounds, as it is evaluated while its bounds are estimated.
+"""A bare factor: one expression without bounds, as it is evaluated while bounds for it are estimated.
 
 Of the methods here only `block` reads rows (TRUSTED).
 """
@@ -26,14 +26,14 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """One expression without bounds, as it is evaluated while its bounds are estimated.
+    """One expression without bounds, as it is evaluated while bounds for it are estimated.
 
     Parameters
     ----------
     code : str
-        The expression, as the formula spells it.
+        The expression, as the formula writes it.
     domain : Domain
-        The declarations.
+        Declared bounds and levels of the columns.
     """
 
     code: str
@@ -50,7 +50,7 @@ class BareFactor:
 
     @property
     def within(self) -> Interval:
-        """Range of the expression's values that follows from the declared columns."""
+        """Range of the expression's values that follows from the declared bounds of the columns."""
         return derived(self.code, self.domain)
 
     @property

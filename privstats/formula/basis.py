@@ -25,7 +25,7 @@ HIGHEST = 20  # largest degree of polynomials
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Columns that are piecewise polynomials of one number, which is first moved to the range of the knots.
+    """Columns that are piecewise polynomials of one number, which is first clamped to the range of the knots.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Basis:
     extend: bool = False
 
     def columns(self, x: FloatArray) -> FloatArray:
-        """Return the columns, shape (n, columns), by Bonnet's recursion, row by row; NaN where x is NaN."""
+        """Return the basis columns at the numbers x, shape (n, columns), by Bonnet's recursion; NaN where x is NaN."""
         x = np.asarray(x, dtype=float)
         inside = x if self.extend else np.clip(x, self.knots[0], self.knots[-1])
         piece = np.clip(np.searchsorted(self.knots, inside, side="right") - 1, 0, len(self.series) - 1)
@@ -56,7 +56,7 @@ class Basis:
         return np.where(np.isnan(x)[:, None], np.nan, values)
 
     def bounds(self) -> list[Interval]:
-        """Return the exact range of each column."""
+        """Return the exact range of each column of the basis."""
         pieces = [[_range(Legendre(column)) for column in piece] for piece in self.series]
         return [Interval.hull([end for i in column for end in (i.lo, i.hi)]) for column in zip(*pieces, strict=True)]
 

@@ -50,7 +50,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Public description of the columns of a row, in order.
+    """Public description of the columns of the model matrix, in order, by a block's numbers and codes.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class Layout:
 
     @cached_property
     def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
-        """Shifts and slopes that are not all zero, each with its factor and number and with its columns."""
+        """Coefficient matrices that are not all zero, each with the indices of its factor, number and columns."""
         both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the tables of summands of rows times a matrix, by (factor, number), each of shape (levels or 1, k)."""
+        """Return the coefficients of rows times a matrix, by (factor, number), each of shape (levels or 1, k)."""
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
             table = _product(public, matrix[columns])
@@ -84,7 +84,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """A summand in some columns of rows times a matrix: ``table[:, code] * number``, with a code, a number or both."""
+    """A summand of some columns of rows times a matrix: ``table[:, code] * number``, or one of the two factors."""
 
     factor: int | None
     number: int | None
@@ -94,7 +94,7 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
-    """Return the constant in each column of rows times a matrix, and the summands, grouped by `TOGETHER` columns."""
+    """Return the constant of each column of rows times a matrix; the other summands, in groups of columns."""
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
@@ -177,7 +177,7 @@ class Block:
 
     @property
     def response(self) -> FloatArray:
-        """The response, which is the last number of each row, shape (n,)."""
+        """The response, which is the last number of each row of the block, shape (n,)."""
         return self.numbers[:, -1].astype(np.float64, copy=False)
 
     @cached_property

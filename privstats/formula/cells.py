@@ -193,7 +193,7 @@ def _written(text: str) -> float:
 
 
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code of each row's cell, or of the number that its text spells; -1 if `place` has no such key.
+    """Return the code that `place` gives each row's cell (or the number that a text spells); -1 without a key.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of cells; cells that are keys of `place` unchanged, as most are, are looked up in one step."""
+    """Return the codes that `place` gives the cells; most cells are keys themselves and are looked up in one step."""
     plain = {*map(type, values)} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
     codes = np.fromiter(found, np.intp, len(values))
@@ -227,7 +227,7 @@ def _is_arrow(dtype: Any) -> bool:
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of texts in an Arrow array, compared by bytes; texts not in `place` are read cell by cell."""
+    """Return the codes that `place` gives texts in Arrow, compared by bytes; other texts are read one by one."""
     import pyarrow as pa  # pyarrow is installed if a column is in Arrow
     from pyarrow import compute
 
@@ -278,7 +278,7 @@ def _day(cell: Any, origin: datetime.date) -> float:
 
 
 def unit_name(cell: Any) -> str | bytes | float | Instant | None:
-    """Return a unit's name in its canonical form; None if the cell names no unit.
+    """Return the canonical form of a privacy unit's name, such as a person's; None if the cell names no unit.
 
     Equal names, such as 7, 7.0 and numpy's 7, or "ann" and an enumeration's member of that value, are one unit. Whole
     numbers from 2^53 on count as missing: one missing name would turn an integer column into floats, which cannot

@@ -1,4 +1,4 @@
-"""Declarations read from descriptions of data, codebooks and Table Schemas. Public: no cell is read here."""
+"""Declared bounds and levels of columns, read from codebooks and Table Schemas; no cell of the data is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ YES = ("yes", "true", "1")
 
 
 def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
-    """Return the declarations in a Frictionless Table Schema; see `Domain.from_schema`."""
+    """Return the bounds and levels that a Frictionless Table Schema declares; see `Domain.from_schema`."""
     columns: dict[str, Known] = {}
     complete = []
     for field in _fields(schema):
@@ -47,7 +47,7 @@ def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
 
 
 def _fields(schema: Mapping[str, Any] | str | Path) -> Sequence[Mapping[str, Any]]:
-    """Return the fields of a schema given as a dict, as JSON text, or as the path of a file."""
+    """Return the fields of a Table Schema given as a dict, as JSON text, or as the path of a file."""
     if isinstance(schema, str) and schema.lstrip().startswith("{"):
         schema = _parsed(schema)
     elif isinstance(schema, str | Path):
@@ -78,7 +78,7 @@ def _is_field(field: Any) -> bool:
 
 
 def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
-    """Return the levels of a field: its enum, or its categories, which may have labels."""
+    """Return the levels of a field of a Table Schema: the enum, or the categories, which may have labels."""
     levels = field.get("constraints", {}).get("enum", field.get("categories"))
     if not isinstance(levels, list):
         return None
@@ -86,7 +86,7 @@ def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
 
 
 def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
-    """Return the declarations in a codebook; see `Domain.from_codebook`."""
+    """Return the bounds and levels that a codebook declares; see `Domain.from_codebook`."""
     if isinstance(codebook, pd.DataFrame):
         called, text = "the codebook", codebook.to_csv(index=False)
     else:
@@ -146,7 +146,7 @@ def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
 
 
 def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, ordered: bool) -> Known | None:
-    """Return the declaration of one column; None if neither levels nor both bounds are given."""
+    """Return the declared levels or bounds of one column; None if neither levels nor both bounds are given."""
     if kind in TRUTH_KINDS:
         return Levels((False, True))
     if levels is not None:

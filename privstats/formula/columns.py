@@ -51,7 +51,7 @@ Component = str | float | int | bool | None
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns to be summarised, with their declarations; made by `bind_columns`.
+    """Columns to be summarised, with their declared bounds or levels; made by `bind_columns`.
 
     Parameters
     ----------
@@ -122,12 +122,12 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """Number of columns of a row."""
+        """Number of columns to be summarised, which is the number of entries of a row."""
         return len(self.targets)
 
     @property
     def layout(self) -> Layout:
-        """Layout of a row, whose columns are the numbers of a block, unchanged."""
+        """Layout (public description) of a row, whose columns are the numbers of a block, unchanged."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -158,7 +158,7 @@ class Columns:
         return self._bound.draw(self.reads, n, rng)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
-        """Return the columns with estimated bounds for `lacking` expressions, clamped to their known ranges."""
+        """Return the columns with estimated bounds for `lacking` expressions; bounds are clamped to known ranges."""
         found = {
             code: Estimated.inside(derived(code, self.domain), float(low), float(high))
             for code, (low, high) in bounds.items()
@@ -236,7 +236,7 @@ class Columns:
 
     @cached_property
     def labels(self) -> tuple[tuple[Any, ...], ...]:
-        """Label of each result, with one part per key: by column, then by group, then by component."""
+        """Label of each result, with one part per key, sorted by column, then by group, then by component."""
         groups = [()] if self.group is None else [(level,) for level in self.group_levels]
         parts = [()] if self.components == (None,) else [(part,) for part in self.components]
         return tuple((code, *group, *part) for code in self.codes for group in groups for part in parts)
@@ -278,7 +278,7 @@ class Columns:
         return np.where((present & (codes >= 0))[:, None], np.eye(len(self.group_levels))[codes], np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
-        """Return (R, q) such that a hypothesis about `names` reads ``R @ params = q``; as `Design.constraint`."""
+        """Return a matrix R and a vector q such that a hypothesis about `names` means ``R @ params = q``."""
         return constraint(self.names, hypothesis)
 
     @property
@@ -306,12 +306,12 @@ class Columns:
         return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset)
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
-        """Return (matrix, shift) as `Design.to_original` does: the identity, since values are in the user's units."""
+        """Return the map to the user's units, as `Design.to_original` does: identity matrix, zero shift."""
         return np.eye(len(self.names)), np.zeros(len(self.names))
 
 
 def plain_layout(width: int) -> Layout:
-    """Return the layout of rows whose columns are the numbers of a block, unchanged."""
+    """Return the layout (public description) of rows whose columns are the numbers of a block, unchanged."""
     unit, zero = np.ones((1, 1)), np.zeros((1, 1))
     return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
 
@@ -324,7 +324,7 @@ def bind_columns(
     components: tuple[Component, ...] = (None,),
     component: str = "component",
 ) -> Columns:
-    """Return the columns of a formula with their declarations in a domain; no data are read.
+    """Return the columns of a formula with the bounds and levels that a domain declares; no data are read.
 
     Parameters
     ----------

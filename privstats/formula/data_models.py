@@ -1,6 +1,6 @@
-"""Declarations read from models of rows: pydantic classes and pandera schemas. Public: no cell is read here.
+"""Declared bounds and levels of columns, read from pydantic classes and pandera schemas; no cell is read.
 
-Neither package is imported: the declarations are read from the attributes of the given model.
+Neither package is imported: bounds and levels are read from the attributes of the given class or schema.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OPEN = {"ge": "gt", "le": "lt"}
 
 @dataclass
 class Field:
-    """Declarations of one column in a model, with its kind as in a codebook."""
+    """Declared bounds or levels of one column in a data model, with the kind of column as in a codebook."""
 
     kind: str = ""
     complete: bool = True
@@ -43,7 +43,7 @@ class Field:
     highs: list[Any] = by_default(default_factory=list)
 
     def bound(self, how: str, end: Any) -> None:
-        """Add a bound; an open bound of whole numbers is replaced by the next whole number inside."""
+        """Add a bound; an exclusive bound of whole numbers is replaced by the next whole number inside."""
         end = float(end) if isinstance(end, Decimal) else end
         if self.kind == "integer" and how == "gt":
             end = math.floor(end) + 1
@@ -52,13 +52,13 @@ class Field:
         (self.lows if how in ("ge", "gt") else self.highs).append(end)
 
     def known(self) -> Known | None:
-        """Return the declaration; None if there are neither levels nor both bounds."""
+        """Return the declared levels or bounds; None if there are neither levels nor both bounds."""
         low, high = max(self.lows, default=None), min(self.highs, default=None)
         return declaration(self.kind, low, high, self.levels, self.ordered)
 
 
 def of_model(model: Any) -> Declarations:
-    """Return the declarations in a model of rows; see `Domain.from_model`."""
+    """Return the bounds and levels that a data model declares; see `Domain.from_model`."""
     schema = model.to_schema() if isinstance(model, type) and hasattr(model, "to_schema") else model
     fields = getattr(model, "model_fields", None) if isinstance(model, type) else None
     columns = getattr(schema, "columns", None)
@@ -77,7 +77,7 @@ def of_model(model: Any) -> Declarations:
 
 
 def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """Yield the column name and declarations of each field."""
+    """Yield the column name, and the declared bounds or levels, of each field of a pydantic class."""
     for name, info in fields.items():
         said = Field()
         metadata = [*_read(info.annotation, said), *info.metadata]
@@ -120,7 +120,7 @@ def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_pandera(columns: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """Yield each column name and its declarations; columns named by a pattern are left out."""
+    """Yield each column name with the declared bounds or levels; columns named by a pattern are left out."""
     for name, column in columns.items():
         if column.regex:
             continue

@@ -1,4 +1,4 @@
-"""Declarations of one column: numbers in an interval, dates, or levels. Public: no cell is read here."""
+"""Declared bounds or levels of one column: numbers in an interval, dates, or levels. No cell is read here."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from privstats.numerics.law import Rng
 
 
 class Known(ABC):
-    """Public knowledge of one column."""
+    """Public knowledge of one column: its declared bounds or levels."""
 
     @property
     @abstractmethod
     def meaning(self) -> Interval | Levels:
-        """The declaration as formulas use it: an interval of numbers, or the levels."""
+        """The declared interval of numbers, or the declared levels, as formulas use them."""
 
     @property
     def typical(self) -> Known:
-        """Declaration of usual values: if centre and scale are declared, of uniform numbers with this mean and sd."""
+        """Bounds of usual values: if centre and scale are declared, of uniform numbers with this mean and sd."""
         return self
 
     @abstractmethod
@@ -40,13 +40,13 @@ class Known(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return the declaration as a JSON-compatible dict, whose first key names the kind."""
+        """Return the declared bounds or levels as a JSON-compatible dict, whose first key names their kind."""
 
     @abstractmethod
     def __str__(self) -> str: ...
 
     def shown(self, width: int) -> str:
-        """Return the declaration as text; a list of levels above `width` characters is cut, and the rest is counted."""
+        """Return the bounds or levels as text; a list of levels above `width` characters is cut, the rest counted."""
         return str(self)
 
 
@@ -118,7 +118,7 @@ class Estimated(Numbers):
 
     @classmethod
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
-        """Return a range clamped to the known interval; a range outside it moves to the nearer end."""
+        """Return the range from `low` to `high`, clamped to a known interval; ends outside move to the nearer end."""
         low, high = (min(max(end, -FARTHEST), FARTHEST) if end == end else 0.0 for end in (low, high))
         if not low < high:
             low, high = low - max(1.0, abs(low)), low + max(1.0, abs(low))
@@ -235,7 +235,7 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """The code of each level by its text, or by its number as a float and the usual texts of this number."""
+        """The code (position) of each level, by the level's text, or by its number as a float and as usual texts."""
         texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
         numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
         written = {text(number): code for number, code in numbers.items() for text in (repr, plain)}
@@ -282,14 +282,14 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Return whether columns of any type hold a level exactly: a number even as a float, a text even in UTF-8."""
+    """Return whether columns of any type hold this level exactly: a number even as a float, a text even in UTF-8."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value
 
 
 def declared(what: Any, name: str) -> Known:
-    """Return the declaration that is written as a plain value, such as a tuple of bounds or a list of levels.
+    """Return the declared bounds or levels from a plain value, such as a tuple of bounds or a list of levels.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def declared(what: Any, name: str) -> Known:
     Raises
     ------
     DomainError
-        If the value is not a declaration.
+        If the value declares neither bounds nor levels.
     """
     match what:
         case Known():

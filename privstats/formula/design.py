@@ -1,6 +1,6 @@
 """The design of a regression: the map of rows to scaled columns, and of coefficients back to the user's units.
 
-Columns are mapped affinely to [-1, 1], the box: without an intercept they are only scaled, so that the model does not
+Columns are mapped affinely to [-1, 1]: without an intercept they are only scaled, so that the model does not
 change. A design holds no data and can be pickled. Of its methods only `block` reads rows (TRUSTED).
 """
 
@@ -125,12 +125,12 @@ class Design:
 
     @property
     def offset(self) -> bool:
-        """Whether there is an offset in the linear predictor: it is the column before the response."""
+        """Whether the linear predictor has an offset, which is then the column before the response."""
         return self._offset is not None
 
     @property
     def width(self) -> int:
-        """Number of entries of a row z = (columns..., [offset], response)."""
+        """Length of the vector (columns..., [offset], response) of a row."""
         return self.layout.width
 
     @property
@@ -160,12 +160,12 @@ class Design:
 
     @property
     def declared_scales(self) -> FloatArray:
-        """Declared scale of each column and of the response, over its half-range; 1 for columns declared by bounds."""
+        """Declared scale, divided by half-range, of each column and the response; 1 for columns declared by bounds."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """Columns that are the product of two other numeric columns, or the square of one, as (column, parent, parent).
+        """Columns that are the product of two other numeric columns, or a square, as (column, parent, parent).
 
         Parents are not products of other columns themselves.
         """
@@ -223,7 +223,7 @@ class Design:
         return predictors_of((*self._made.reads, *self._added), self._bound)
 
     def varies_with(self, column: str) -> frozenset[str]:
-        """Return the columns on which the effect of a column on the linear predictor depends; it may be among them."""
+        """Return the columns on which a column's effect on the linear predictor depends, perhaps that column itself."""
         products = [self._made.sources(product) for product in self._made.products]
         mine = [parts for parts in products if any(column in part.reads for part in parts)]
         others = [name for parts in mine for part in parts if part.code != column for name in part.reads]
@@ -234,7 +234,7 @@ class Design:
         return () if self._offset is None else self._offset.reads
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
-        """Return the design with estimated bounds for `lacking` expressions, clamped to their known ranges."""
+        """Return the design with estimated bounds for `lacking` expressions; bounds are clamped to known ranges."""
         found = {}
         for code, (low, high) in bounds.items():
             known = _known(code, self.domain, self.family if code == self.response else None)
@@ -247,7 +247,7 @@ class Design:
         Parameters
         ----------
         response : bool
-            Whether coefficients are in units of the response, which they are without a link.
+            Whether coefficients are in units of the response, as in models without a link.
         """
         unit = self.response_half if response else 1.0
         matrix, shift = np.diag(unit / self.halves), np.zeros(len(self.names))
@@ -281,7 +281,7 @@ class Design:
         return np.where(present[:, None], self._made.matrix(rows, len(new_data)), np.nan)
 
     def offsets(self, new_data: pd.DataFrame) -> FloatArray:
-        """Return the offset of new rows, shape (n,); NaN if it is missing."""
+        """Return the offset of new rows, shape (n,); NaN where a value of the offset is missing."""
         if self._offset is None:
             return np.zeros(len(new_data))
         check_schema(new_data, self._offset.reads)
@@ -290,7 +290,7 @@ class Design:
         return np.where(present, self._offset.values(rows, clamp=False)[:, 0], np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
-        """Return (R, q) such that a hypothesis reads ``R @ params = q``.
+        """Return a matrix R and a vector q such that a hypothesis about coefficients means ``R @ params = q``.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return the directions v with ``columns @ v = 0`` in all rows with kept levels, as follows from the contrasts.
+        """Return coefficient vectors v with ``columns @ v = 0`` in all rows of kept levels, derived from contrasts.
 
         Parameters
         ----------
@@ -346,7 +346,7 @@ class Design:
     def prior(self) -> tuple[FloatArray, FloatArray]:
         """Centre and standard deviation of each scaled column but the intercept, then of the scaled response.
 
-        They are the moments of uniform numbers between the bounds, or the declared centre and scale of a column.
+        These are the moments of uniform numbers between the bounds, or the declared centre and scale of a column.
         """
         domain = self.domain.typical
         usual = _rebound(self.formula, domain, self.written, self.family)
@@ -392,7 +392,7 @@ def bind_regression(
     family: Mean | None = None,
     rows: int | None = None,
 ) -> Design:
-    """Return the design of a formula with the declarations of a domain; no data are read.
+    """Return the design of a formula with the bounds and levels that a domain declares; no data are read.
 
     Parameters
     ----------
@@ -428,7 +428,7 @@ def bind_regression(
 def _rebound(
     formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
 ) -> Design:
-    """Return the design of the same arguments, perhaps with other estimated bounds, which are never refused."""
+    """Return a design from `bind_regression`'s arguments; other estimated bounds are never refused."""
     return _bound_to(formula, domain, *written, family, None)
 
 
@@ -495,7 +495,7 @@ def _bound_to(
 
 
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
-    """Return the known range of an expression; for a response, within the support of its family."""
+    """Return the known range of an expression; the range of a response is cut to the support of the family."""
     within = derived(code, domain)
     return within if family is None else within & Interval(*family.support)
 
@@ -550,7 +550,7 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
 
 
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return centre and half-range of each column; the column of the intercept remains 1 after scaling."""
+    """Return centre and half-range of each column; the intercept's column remains 1 after scaling."""
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
     halves = [interval.half if intercept else interval.magnitude for interval in intervals]
     if intercept:

@@ -31,7 +31,7 @@ class Domain(Mapping[str, Known]):
     Parameters
     ----------
     columns : mapping
-        Declaration of each column by its name: ``(low, high)``, a tuple of two numbers or of two dates; a list of
+        Bounds or levels of each column by its name: ``(low, high)``, a tuple of two numbers or of two dates; a list of
         levels, a `pandas.CategoricalDtype` or an Enum class with the levels as its values; ``bool``; or `Levels` and
         `Dates` with their options. A name may be an expression of a formula, as in ``{"np.log(y)": (8, 14)}``. Write a
         CategoricalDtype from public knowledge: that of a column made by ``astype("category")`` lists the levels that
@@ -138,7 +138,7 @@ class Domain(Mapping[str, Known]):
         return self._with_hints({**self.hints, name: hint_of(name, known, mean, sd, shares)})
 
     def _hinted(self, column: str) -> tuple[str, Known]:
-        """Return the name of a column, or of an expression in declared columns, and its declaration."""
+        """Return the name, and the bounds or levels, of a column or of an expression in declared columns."""
         if isinstance(column, str) and column in self:
             return (column if column in self._columns else self._spelt[spelling(column)]), self[column]
         if isinstance(column, str) and (known := self._of_expression(column)) is not None:
@@ -156,21 +156,21 @@ class Domain(Mapping[str, Known]):
         return None
 
     def without_hints(self) -> Domain:
-        """Return the domain without hints, which have no effect on fits."""
+        """Return the domain without hints about usual values, which have no effect on fits."""
         return self._with_hints({}) if self.hints else self
 
     def _with_hints(self, hints: Mapping[str, Hint]) -> Domain:
-        """Return a domain with the same declarations and other hints."""
+        """Return a domain with the same bounds and levels, and other hints about usual values."""
         domain = Domain(self._columns, self.complete)
         domain.hints = hints
         return domain
 
     def known(self, name: str) -> Interval | Levels:
-        """Return the declaration of a column; a column without one may have any value."""
+        """Return the declared bounds or levels of a column; an undeclared column may have any value."""
         return self.get(name, UNKNOWN).meaning
 
     def bounds(self, name: str) -> Interval:
-        """Return the declared interval of a column or expression; without a declaration, all numbers."""
+        """Return the declared interval of a column or expression; all numbers if it is not declared."""
         known = self.known(name)
         return known if isinstance(known, Interval) else EVERYTHING
 
@@ -179,7 +179,7 @@ class Domain(Mapping[str, Known]):
         return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
-        """Return the domain with further declarations; the new columns may have missing values."""
+        """Return the domain with further declared columns, which may have missing values."""
         return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -188,15 +188,15 @@ class Domain(Mapping[str, Known]):
 
     @property
     def typical(self) -> Domain:
-        """The domain with bounds of usual values in place of each `Scale`."""
+        """The domain with bounds of usual values for each column that is declared by a centre and a scale."""
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
-        """Return synthetic rows, uniform on the domain, independent of any data."""
+        """Return `n` synthetic rows, uniform between the bounds and on the levels, independent of any data."""
         return pd.DataFrame({name: self.get(name, UNKNOWN).draw(n, rng) for name in names}, index=range(n))
 
     def synthetic(self, n: int, seed: int = 1) -> pd.DataFrame:
-        """Return synthetic rows from the declarations alone, on which scripts can be tried before the data are used.
+        """Return synthetic rows, drawn within the declared bounds and levels, to try scripts before the data are used.
 
         Numbers and dates are uniform within their bounds (for a ``range`` among its values, for a `Scale` about its
         centre), levels are equally frequent, columns are independent, and no value is missing. For a declared
@@ -416,7 +416,7 @@ class Domain(Mapping[str, Known]):
 
 
 def as_domain(domain: Domain | Mapping[str, Any] | None) -> Domain:
-    """Return `domain` as a `Domain`; None gives an empty one."""
+    """Return the argument `domain` as a `Domain`; None gives an empty domain."""
     return domain if isinstance(domain, Domain) else Domain({} if domain is None else domain)
 
 
@@ -441,7 +441,7 @@ def _columns_of(name: str) -> tuple[str, ...]:
 
 
 def _on_grid(values: pd.Series, known: DeclaredGrid) -> pd.Series:
-    """Return numbers rounded to the grid of a declaration, within the bounds; as integers if the step is whole."""
+    """Return numbers rounded to a declared grid of values, within the bounds; as integers if the step is whole."""
     first, last = np.ceil(known.lo / known.step), np.floor(known.hi / known.step)
     near = np.clip(np.rint(values / known.step), first, last) * known.step
     return near.astype(int) if known.step.is_integer() else near

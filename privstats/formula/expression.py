@@ -1,4 +1,4 @@
-"""The whitelist of formula syntax: only expressions that treat each row by itself.
+"""The whitelist of formula syntax, which admits only expressions that treat each row by itself.
 
 Bounds of an expression are computed by walking its syntax tree over intervals (`values.walk`). Only the nodes listed
 there and the functions in `functions` are allowed, so no expression can mix rows or read anything outside the frame.
@@ -121,14 +121,14 @@ def _raised(base: ast.expr, power: int) -> Counter[str]:
 
 
 def columns(node: ast.expr) -> tuple[str, ...]:
-    """Return the column names an expression reads, in order of appearance."""
+    """Return the names of the columns that an expression reads, in order of appearance."""
     called = {id(part) for call in ast.walk(node) if isinstance(call, ast.Call) for part in ast.walk(call.func)}
     names = (part.id for part in ast.walk(node) if isinstance(part, ast.Name) and id(part) not in called)
     return tuple(dict.fromkeys(names))
 
 
 def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
-    """Return the interval of an expression, computed from the declarations of its columns.
+    """Return the interval of an expression's values, computed from the declared bounds or levels of its columns.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
 
 
 def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
-    """Return whether an expression has a finite value whenever its columns do: all of its parts have finite bounds."""
+    """Return whether an expression is finite whenever its columns are: all parts of it have finite bounds."""
     parts: list[Interval] = []
     parts.append(walk(node, _Intervals(of, parts)))
     return all(part.is_finite for part in parts)
@@ -148,7 +148,7 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
 
 @dataclass(frozen=True)
 class _Intervals:
-    """Columns as intervals, to compute bounds; `parts`, if given, collects the interval of every subexpression."""
+    """Columns as intervals, to compute bounds of expressions; `parts` collects the interval of each subexpression."""
 
     of: Mapping[str, Interval | Levels]
     parts: list[Interval] | None = None

@@ -67,11 +67,11 @@ class NumericFactor:
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
-        """Bounds of the factor's only column, as a tuple."""
+        """Bounds of the factor's only column, as a tuple of one interval."""
         return (self.within,)
 
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
-        """Return the expression's values in rows from `values.admit`, shape (n, 1); NaN if it is not a number."""
+        """Return the expression's values in rows from `values.admit`, shape (n, 1); NaN where undefined."""
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
         column = isinstance(self.node, ast.Name) and self.node.id == self.code  # which `values.admit` has clamped
         return (self.within.clamp(values) if clamp and not column else values)[:, None]
@@ -142,7 +142,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the level in each row from `values.admit`."""
+        """Return the index of the level in each row; `rows` are the columns from `values.admit`."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes
@@ -171,7 +171,7 @@ class CutFactor(LevelFactor):
         return self.of.total
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the interval in each row from `values.admit`; -1 if the expression is not a number."""
+        """Return the index of the interval that holds the expression's value in each row; -1 where it is undefined."""
         values = self.of.values(rows)[:, 0]
         places = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
         return places if self.total else np.where(np.isnan(values), -1, places)
@@ -181,14 +181,14 @@ Factor = NumericFactor | BasisFactor | LevelFactor
 
 
 def factor(code: str, domain: Domain) -> Factor:
-    """Return the factor that `code` spells, bounded by the domain.
+    """Return the factor (number, basis or levels) that the text `code` writes, bounded by the domain.
 
     Parameters
     ----------
     code : str
         One factor of a formula, as it is spelled there.
     domain : Domain
-        Declared bounds and levels; a declaration of the factor itself narrows the range that follows from its columns.
+        Declared bounds and levels; bounds of the factor itself narrow the range that follows from its columns.
 
     Returns
     -------
@@ -227,12 +227,12 @@ def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
-    """Return the bounded numeric expression that `code` spells; a column of truth values is numeric, too."""
+    """Return the bounded numeric expression that the text `code` writes; a column of truth values is numeric, too."""
     return _numeric(code, parse(code), domain)
 
 
 def cut_factor(code: str, domain: Domain) -> CutFactor | None:
-    """Return the factor that ``cut(expression, edges)`` spells; None for another expression.
+    """Return the factor that the text ``cut(expression, edges)`` writes; None for another text.
 
     Raises
     ------
@@ -270,7 +270,7 @@ def check_covered(edges: tuple[float, ...], part: NumericFactor) -> None:
     Raises
     ------
     DomainError
-        The error names the bounds.
+        If the edges do not cover the bounds; the error names the bounds.
     """
     low, high = part.within.lo, part.within.hi
     if edges[0] > low or edges[-1] < high:
@@ -289,7 +289,7 @@ def interval_names(edges: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def unclamped(code: str, domain: Domain) -> NumericFactor:
-    """Return the numeric expression that `code` spells, without bounds."""
+    """Return the numeric expression that the text `code` writes, without bounds."""
     node = parse(code)
     return NumericFactor(code, columns(node), EVERYTHING, node, False)
 
@@ -334,23 +334,23 @@ def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
 
 
 def derived(code: str, domain: Domain) -> Interval:
-    """Return the range of an expression that follows from the declarations; it may be infinite."""
+    """Return the range of an expression that follows from the declared bounds of columns; it may be infinite."""
     node = parse(code)
     return bounds_of(node, {name: _public(name, domain) for name in columns(node)}) & domain.bounds(code)
 
 
 def _public(name: str, domain: Domain) -> Interval | Levels:
-    """Return the declaration of a column; estimated bounds apply to the column alone, not to functions of it."""
+    """Return a column's declared bounds or levels; bounds estimated from data do not apply to functions of it."""
     return EVERYTHING if isinstance(domain.get(name), Estimated) else domain.known(name)
 
 
 def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
-    """Refuse factors with too many levels for the number of rows, which is public or else None.
+    """Refuse factors with too many levels for the public number of rows; `rows` is None if this number is private.
 
     Raises
     ------
     FormulaError
-        The error names the factor, or the product of factors.
+        If there are too many levels; the error names the factor, or the product of factors.
     """
     for term in terms:
         parts = [part for part in term if isinstance(part, LevelFactor)]
@@ -372,7 +372,7 @@ def refuse_few_rows(code: str, many: int, rows: int | None) -> None:
     Raises
     ------
     FormulaError
-        The error names the factor.
+        If there are too few rows; the error names the factor.
     """
     if rows is not None and many > MANY_LEVELS and rows < ROWS_A_LEVEL * many:
         raise FormulaError(

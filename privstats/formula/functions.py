@@ -1,4 +1,4 @@
-"""Functions that a formula may call: each works row by row and has a known image of intervals."""
+"""Functions that a formula may call: each works row by row, and maps intervals to known intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Rowwise:
-    """A function of the values of one row, and its image of intervals."""
+    """A function of the values of one row, and a map from intervals of arguments to the interval of values."""
 
     values: Callable[..., Any]
     bounds: Callable[..., Interval]
@@ -57,7 +57,7 @@ def _hull(*intervals: Interval) -> Interval:
 
 
 def _endpoints(function: Callable[..., Any]) -> Callable[..., Interval]:
-    """Return the map of intervals to their image under a function that increases in each argument."""
+    """Return the map from argument intervals to the interval of values, for a function increasing in each argument."""
     return lambda *of: Interval(float(function(*(i.lo for i in of))), float(function(*(i.hi for i in of))))
 
 

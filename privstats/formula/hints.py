@@ -1,4 +1,4 @@
-"""Hints: public knowledge of a column's usual values. Only forecasts use them, and no code that reads rows."""
+"""Hints: public knowledge of a column's usual values, for forecasts only; no code that reads rows uses hints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDING = 1e-9  # tolerance by which a sum of shares may exceed 1
 
 @dataclass(frozen=True)
 class Hint:
-    """Mean and standard deviation of a numeric column, or shares of levels; make one with `hint_of`.
+    """Public mean and standard deviation of a numeric column, or shares of its levels; made by `hint_of`.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ def levels_with_shares(known: Known) -> Levels | None:
 
 
 def hint_of(name: str, known: Known, mean: Any, sd: Any, shares: Any) -> Hint:
-    """Return a hint about a column, after checking it against the declaration.
+    """Return a hint about a column's usual values, after a check against its declared bounds or levels.
 
     Raises
     ------
     DomainError
-        The error names the column and the cure.
+        If the hint contradicts the bounds or levels; the error names the column and the cure.
     """
     if mean is None and sd is None and shares is None:
         raise DomainError(f"the hint about '{name}' is empty; write {example(name, known)}")
@@ -117,7 +117,7 @@ def _is_number(value: Any) -> bool:
 
 
 def example(name: str, known: Known) -> str:
-    """Return the code of a hint about a column, for users to paste."""
+    """Return Python code that gives a hint about a column's usual values, for users to paste."""
     levels = levels_with_shares(known)
     if levels is not None:
         return f"domain.hint({name!r}, shares={{{levels.values[-1]!r}: 0.1}})"

@@ -63,7 +63,7 @@ class Interval:
         return max(abs(self.lo), abs(self.hi))
 
     def clamp(self, values: FloatArray) -> FloatArray:
-        """Return `values` with values outside the interval moved to the nearest bound; NaN stays NaN."""
+        """Return `values`, with values outside the interval moved to the nearest bound; NaN stays NaN."""
         return np.clip(values, self.lo, self.hi)
 
     def __contains__(self, value: float) -> bool:
@@ -94,7 +94,7 @@ class Interval:
         return self * Interval(1 / other.hi, 1 / other.lo)
 
     def __pow__(self, power: Interval) -> Interval:
-        """Raise to a constant power; an even power of an interval around 0 has the minimum 0."""
+        """Return the interval raised to a constant power; an even power of an interval around 0 has the minimum 0."""
         exponent = power.lo
         if power.hi != exponent:
             raise FormulaError("an exponent must be a number, not a column")
@@ -121,7 +121,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def increasing(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
-    """Return the map of an interval to its image under an increasing function; NaN gives the whole line."""
+    """Return the map from an interval to its image under an increasing function; NaN gives the whole line."""
 
     def image(of: Interval) -> Interval:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Kinds of columns, from public names and types: how each kind is declared, and which declarations fit."""
+"""Kinds of columns, from public names and types: whether bounds or levels must be declared, and which fit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | No
 
 
 def kind_of(dtype: Any) -> str:
-    """Return the kind of declaration that a column of this type needs."""
+    """Return the kind of a column of this type, which decides its declaration: truth, dates, number or text."""
     if pd.api.types.is_bool_dtype(dtype):
         return "truth"
     if pd.api.types.is_datetime64_any_dtype(dtype):
@@ -43,7 +43,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def undeclared(kinds: Mapping[str, str]) -> str:
-    """Return the error text about columns without a declaration, whose kinds are keys of `DECLARED`."""
+    """Return the error text about columns without declared bounds or levels; kinds are keys of `DECLARED`."""
     domain = ", ".join(f"'{name}': {DECLARED[kind][0]}" for name, kind in kinds.items())
     domain = f"domain={{{domain}}}"
     if len(kinds) == 1:
@@ -55,7 +55,7 @@ def undeclared(kinds: Mapping[str, str]) -> str:
 
 
 def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], types: Mapping[str, Any]) -> list[str]:
-    """Return sentences on columns that do not fit their declarations: missing, of another kind, or not declared.
+    """Return sentences on columns that do not fit the declared bounds or levels, are missing or are undeclared.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
 
 
 def _cure(known: Known, dtype: Any) -> str | None:
-    """Return another declaration for a column whose type the declaration does not admit; None if it may fit."""
+    """Return another declaration for a column whose type does not fit the present one; None if it may fit."""
     kind, numeric = kind_of(dtype), kind_of(dtype) in ("number", "truth")
     if isinstance(known, Levels):
         fits = kind == "text" or (numeric and any(not isinstance(level, str) for level in known.values))

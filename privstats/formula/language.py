@@ -51,7 +51,7 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Subterm:
-    """Consecutive columns that are one product of factors; the level of the first factor varies fastest.
+    """Consecutive columns of the model matrix, for one product of factors; the first factor's level varies fastest.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _written(tree: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Probe:
-    """A factor in the interface of patsy: one synthetic row, and no state."""
+    """A factor in the form that patsy expects: one synthetic row, and no state."""
 
     code: str
     value: Any
@@ -192,7 +192,7 @@ def _subterm(part: Any) -> Subterm:
 
 
 def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
-    """Return patsy's coding of levels; None if the arguments do not fit the levels."""
+    """Return patsy's coding (contrasts) of levels; None if the arguments of the coding do not fit the levels."""
     try:
         made = CODINGS[kind](*arguments, **keywords)
         made.code_without_intercept(list(levels))
@@ -202,7 +202,7 @@ def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], lev
 
 
 def full_coding(levels: Sequence[Any], contrast: Any) -> FloatArray:
-    """Return the columns of a factor in a model with an intercept, shape (levels, columns)."""
+    """Return the contrast matrix of a factor in a model with an intercept, shape (levels, columns)."""
     return np.asarray(contrast.code_without_intercept(list(levels)).matrix, dtype=float)
 
 
@@ -215,12 +215,12 @@ def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], Floa
 
 
 def constraint(names: Sequence[str], hypothesis: Any) -> tuple[FloatArray, NDArray[np.float64]]:
-    """Return (R, r) such that a hypothesis about coefficients means ``R @ params = r``.
+    """Return a matrix R and a vector r such that a hypothesis about coefficients means ``R @ params = r``.
 
     Raises
     ------
     FormulaError
-        If it names an unknown coefficient, or cannot be read as linear equations.
+        If the hypothesis names an unknown coefficient, or cannot be read as linear equations.
     """
     try:
         read = DesignInfo(list(names)).linear_constraint(hypothesis)

@@ -37,7 +37,7 @@ def synthetic(
     repeats: int,
     columns: int,
 ) -> tuple[Mapping[str, Any], int]:
-    """Return public points of the domain as columns, and their number; no points if too many would be needed.
+    """Return public points of the domain as columns, and the number of points; none if too many would be needed.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def synthetic(
 
 
 def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatArray:
-    """Return the ends that lie in the declared range, and points of each piece between them."""
+    """Return the `ends` in the declared range of a column, and points of each piece of the range between them."""
     low, high = min(ends) - 1, max(ends) + 1
     if isinstance(known, Numbers) and not isinstance(known, Estimated):
         low, high = known.lo, known.hi
@@ -89,7 +89,7 @@ def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatAr
 
 
 def compared(node: ast.AST) -> dict[str, set[float]] | None:
-    """Return the numbers with which an expression compares a column, by its name; None if it does not.
+    """Return the numbers with which an expression compares columns, by column name; None if it compares none.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether the public points represent a factor: a function of levels, or a smooth one of numbers."""
+    """Return whether the public points represent a factor: a function of levels, or a smooth function of numbers."""
     if {*part.reads} <= {*coded}:
         return True
     if isinstance(part, LevelFactor):
@@ -163,7 +163,7 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the index of the first column that is a linear function of earlier columns, and their indices; or None."""
+    """Return the indices of the first column that is a linear function of earlier columns, and of these; or None."""
     rows = matrix[~np.isnan(matrix).any(axis=1)]
     places = np.flatnonzero(among & (np.abs(rows).max(axis=0, initial=0.0) > ROUNDING))
     if len(rows) < len(places):

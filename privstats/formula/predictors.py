@@ -14,7 +14,7 @@ from privstats.formula.domain import Domain
 
 @dataclass(frozen=True)
 class Predictor:
-    """Public knowledge of one column of the data.
+    """Public knowledge of one column of the data: declared levels or bounds, and a legal value.
 
     Parameters
     ----------
@@ -32,23 +32,23 @@ class Predictor:
 
     @property
     def width(self) -> float:
-        """Width of the declared bounds; 1 if there are none."""
+        """Width of the declared bounds; 1 if no bounds are declared."""
         low, high = self.ends
         return high - low if math.isfinite(high - low) else 1.0
 
     @property
     def dates(self) -> bool:
-        """Whether the values are dates."""
+        """Whether the values of the column are dates."""
         return self.levels is None and isinstance(self.value, str)
 
     @property
     def example(self) -> str:
-        """A legal value, as Python code."""
+        """A legal value of the column, as Python code."""
         return f"{self.value:g}" if isinstance(self.value, float) else repr(self.value)
 
 
 def predictors_of(names: Iterable[str], domain: Domain) -> Mapping[str, Predictor]:
-    """Return the public knowledge of each of these columns, in their order."""
+    """Return the public knowledge (bounds or levels) of each column in `names`, in the same order."""
     return {name: _predictor(name, domain) for name in dict.fromkeys(names)}
 
 

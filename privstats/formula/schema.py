@@ -40,7 +40,7 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
     Raises
     ------
     FormulaError
-        The error names the column.
+        If a column is missing or occurs twice; the error names the column.
     """
     if not isinstance(frame, pd.DataFrame):
         raise FormulaError(_no_frame(frame))
@@ -58,7 +58,7 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 
 
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
-    """Refuse a declaration whose name misspells an undeclared column; warn of other declarations without a column.
+    """Refuse a declared name that misspells an undeclared column; warn of other declared names without a column.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
     Raises
     ------
     DomainError
-        The error gives both names.
+        If a name is misspelt; the error gives both names.
     """
     terms, reads = list(_parsed(codes)), names_read(codes)
     known = {spelling(name) for name in (*terms, *reads, *(name for name in offered if isinstance(name, str)))}
@@ -103,7 +103,7 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
     Raises
     ------
     DomainError
-        The error shows declarations for all columns that need one.
+        If a column needs bounds or levels; the error shows how to declare them.
     """
     kinds, needed = {}, False
     for code, node in _parsed(codes).items():
@@ -123,7 +123,7 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
 
 
 def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Domain) -> None:
-    """Warn of rows of new, not confidential data outside declared bounds or with an undeclared level."""
+    """Warn if new data, which are not confidential, have values outside declared bounds or undeclared levels."""
     n = len(new_data)
     for name in reads:
         known, column = domain.get(name), new_data[name]

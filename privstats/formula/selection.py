@@ -43,7 +43,7 @@ class Selection:
 
     @property
     def parts(self) -> tuple[NumericFactor, ...]:
-        """The expressions of the condition and the weight, if they are given."""
+        """The expressions of the condition on rows and of the row weight, as far as they are given."""
         return tuple(part for part in (self.subset, self.weights) if part is not None)
 
     @property
@@ -52,7 +52,7 @@ class Selection:
         return 1.0 if self.weights is None else self.weights.within.hi
 
     def keeps(self, rows: Mapping[str, Any], n: int) -> NDArray[np.bool_]:
-        """Return the mask of the rows, of `n`, that condition and weight keep."""
+        """Return the mask, shape (n,), of the rows that the condition and the weight keep."""
         kept = np.ones(n, dtype=bool)
         if self.subset is not None:
             holds = self.subset.values(rows)[:, 0]
@@ -109,7 +109,7 @@ def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
 
 
 def addend(code: Any, domain: Domain) -> NumericFactor:
-    """Return the offset of a linear predictor, after checking that its bounds are plausible for one."""
+    """Return the offset of a linear predictor, after a check that its bounds are plausible for an offset."""
     offset = expression("offset", code, domain)
     if offset.within.magnitude > LARGEST_OFFSET:
         raise DomainError(
@@ -121,7 +121,7 @@ def addend(code: Any, domain: Domain) -> NumericFactor:
 
 
 def _spelled_out(subset: Any) -> Any:
-    """Return a condition with ``and``, ``or``, ``not`` in place of & | ~."""
+    """Return the text of a condition on rows, with ``and``, ``or``, ``not`` in place of & | ~."""
     if not isinstance(subset, str):
         return subset
     try:

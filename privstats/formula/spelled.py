@@ -55,20 +55,20 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
 
 
 def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
-    """Return the conditions on columns (`key`) that hold at a level of the factor, or combination, of these columns."""
+    """Return the conditions on columns that hold at a level of a factor, or of a combination of factors (`key`)."""
     each = level if len(key) > 1 else (level,) * len(key)
     return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return one column of a factor as an expression."""
+    """Return column number `place` of a factor as an expression in the data's columns."""
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)
 
 
 def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
-    """Return a numeric factor as an expression, clamped if its bounds do not follow from its columns' bounds."""
+    """Return a numeric factor as an expression, clamped unless its bounds follow from its columns' bounds."""
     if isinstance(part, LevelFactor):
         return condition(part, part.levels.values[1])
     known = domain.get(part.code)

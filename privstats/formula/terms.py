@@ -1,4 +1,4 @@
-"""The terms of a formula: the numbers and codes that make its columns, in the user's units and in the box [-1, 1].
+"""The terms of a formula: the numbers and codes that make its columns, in the user's units and scaled to [-1, 1].
 
 A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. A block of rows
 has one number for each product of numbers, and one code (of a tuple of levels) for each product of factors.
@@ -33,20 +33,20 @@ Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each wi
 
 @dataclass(frozen=True, eq=False)
 class DesignFactor:
-    """A factor of a design, or a combination of factors whose levels are tuples of levels. Public.
+    """A factor of a design, or a combination of factors whose levels are tuples of levels; holds no data.
 
     Parameters
     ----------
     name : str
         Name as the formula writes it; "a:b" for a combination.
     levels : tuple
-        For a combination: tuples of levels, in which the level of the last factor varies fastest.
+        Levels of the factor; for a combination, tuples of levels, in which the last factor's level varies fastest.
     contrasts : ndarray, shape (levels, columns)
         Values of the design's scaled columns at each level.
     columns : tuple of int
         Indices, among the design's names, of the columns that depend on this factor's level alone.
     used : bool
-        False for a factor that is part of a combination, whose levels determine its own.
+        False for a factor that is part of a combination, because the combination's level determines the factor's.
     """
 
     name: str
@@ -57,14 +57,14 @@ class DesignFactor:
 
     @cached_property
     def reference(self) -> int | None:
-        """The reference level, at which all dummies are at their low value; None if the factor has no such level."""
+        """The reference level, at which all dummies have their lowest value; None if the factor has no such level."""
         high = self._high
         first = np.flatnonzero(~high.any(axis=1))
         simple = ":" not in self.name and len(first) == 1 and bool((high.sum(axis=0) == 1).all())
         return int(first[0]) if simple else None
 
     def dummies(self, level: int) -> list[int]:
-        """Return the indices among `columns` of the dummies of a level."""
+        """Return the indices, within `columns`, of the dummies of a level."""
         return [int(place) for place in np.flatnonzero(self._high[level])]
 
     def compared_with(self, level: Any) -> str:
@@ -80,7 +80,7 @@ class DesignFactor:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Columns of the model matrix: a product of numeric factors times contrasts of a factor or combination of factors.
+    """Columns of the model matrix: a product of numeric factors times contrasts of a factor or of a combination.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class Terms:
         return np.where(there[:, None], out, np.nan)
 
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
-        """Return (column, parent, parent) of columns that are the product of two others, or the square of one.
+        """Return triples (column, parent, parent) for columns that are the product of two others, or a square.
 
         Parents are not products themselves. The spelling of a product does not matter: columns are compared by the
         powers of the expressions in them.
@@ -274,7 +274,7 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return these products' columns at combinations of levels that determine their null space, shape (n, d).
+        """Return the columns of products at n combinations of levels that determine the null space, shape (n, d).
 
         A sum of functions of single factors vanishes everywhere if it vanishes wherever all but one factor are at a
         first level, because the other functions are then constant. Factors that share a column, or have combinations
@@ -312,7 +312,7 @@ class Terms:
 
 
 def _joined(keys: list[Key]) -> list[Key]:
-    """Return groups of columns; keys (tuples of columns) that share a column are joined into one group."""
+    """Return groups of columns: tuples of columns (`keys`) that share a column are joined into one group."""
     groups: list[dict[str, None]] = []
     for key in keys:
         together = dict.fromkeys(key)
@@ -363,7 +363,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class _Builder:
-    """Builder of `Terms`, which adds one subterm at a time; fields as in `Terms`."""
+    """Builder of `Terms`, which adds the columns of one product of factors at a time; fields as in `Terms`."""
 
     parts: Mapping[str, Factor]
     numeric: dict[str, NumericFactor | BasisFactor]
@@ -423,7 +423,7 @@ class _Builder:
         return within
 
     def terms(self) -> Terms:
-        """Return the added subterms as `Terms`."""
+        """Return the columns added so far as `Terms`."""
         scales = tuple((within.middle, within.half) for within in self.numbers.values())
         return Terms(
             self.numeric,

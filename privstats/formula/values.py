@@ -67,7 +67,7 @@ class Coded:
 
 
 def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, NDArray[np.bool_]]:
-    """Clamp a column to its declaration, row by row; return it with the mask of rows that had a legal value.
+    """Clamp a column to its declared bounds or levels, row by row; also return the mask of rows with a legal value.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def admit(
     complete: Container[str],
     clamp: bool = True,
 ) -> tuple[dict[str, Any], NDArray[np.bool_]]:
-    """Clamp columns to their declarations; return them with the mask of rows in which no required value is missing.
+    """Clamp columns to declared bounds or levels; also return the mask of rows in which no required value is missing.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def admit(
 
 
 class Algebra(Protocol):
-    """Values of columns, constants and functions of an expression: arrays here, intervals in `expression`."""
+    """Interface: values of an expression's columns, constants and functions; arrays here, intervals elsewhere."""
 
     @property
     def of(self) -> Mapping[str, Any]: ...
@@ -173,7 +173,7 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
 
 
 def walk(node: ast.expr, algebra: Algebra) -> Any:
-    """Return an expression's value, an array or interval by its algebra; only the syntax listed here is allowed."""
+    """Return an expression's value, an array or an interval, as `algebra` decides; other syntax is refused."""
 
     def value(part: ast.expr) -> Any:
         return walk(part, algebra)

@@ -23,7 +23,7 @@ NEARLY = 1e-6  # tolerance in steps: 60 is the six millionth multiple of 1e-5, a
 
 @dataclass(frozen=True)
 class Total:
-    """An exact sum: ``units * step``. `units` are Python integers, which cannot overflow."""
+    """An exact sum over rows: ``units * step``, with `units` Python integers, which cannot overflow."""
 
     units: tuple[int, ...]
     step: float
@@ -37,7 +37,7 @@ class Total:
         return Total(tuple([a + b for a, b in zip(self.units, other.units, strict=True)]), self.step)
 
     def times(self, many: int) -> Total:
-        """Return the sum of the same rows, each of them taken `many` times."""
+        """Return the sum over the same rows if each row occurs `many` times."""
         return Total(tuple([unit * many for unit in self.units]), self.step)
 
     def value(self) -> FloatArray:
@@ -46,7 +46,7 @@ class Total:
 
 
 def step_of(bound: float, bits: int) -> float:
-    """Return the grid step of entries up to `bound` in absolute value: a power of two, `bits` bits below the bound.
+    """Return a grid step for numbers up to `bound` in absolute value: a power of two, about ``bound / 2^bits``.
 
     It is computed by `frexp`, since a logarithm's last bit differs between platforms at powers of two. It is at least
     2^-500, whose square and inverse are normal numbers.
@@ -61,18 +61,18 @@ def multiples(low: float, high: float, step: float) -> tuple[int, int]:
 
 
 def toward_zero(rows: FloatArray, step: float) -> FloatArray:
-    """Return entries moved toward zero onto a grid: they cannot leave a set that is closed under shrinking entries."""
+    """Return rows with coordinates rounded toward zero to a grid: no row leaves a set closed under such shrinking."""
     onto: FloatArray = rows * (1 / step)
     return np.multiply(np.trunc(onto, out=onto), step, out=onto)
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of at most `MOST_ROWS` rows, whose entries are integer multiples of `step`, up to 2^42."""
+    """Return the exact sum of at most `MOST_ROWS` rows of multiples of `step`, each at most 2^42 times `step`."""
     return Total(tuple(map(int, products(np.ones((len(rows), 1)), rows, step)[0])), step)
 
 
 def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
-    """Return ``left' right / step`` as exact integers; the product of two entries is at most 2^42 times `step`."""
+    """Return ``left' right / step`` as exact integers; each product of two numbers is at most 2^42 times `step`."""
     (many, rest), sums = divmod(len(left), GEMM_ROWS), np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
     for shape, rows in (((many, GEMM_ROWS), slice(many * GEMM_ROWS)), ((1, rest), slice(many * GEMM_ROWS, None))):
         a, b = (each[rows].reshape(*shape, each.shape[1]) for each in (left, right))
@@ -81,7 +81,7 @@ def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
 
 
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return total plus noise, added as integers and rounded to 2^-20 of the noise's public scale.
+    """Return the exact total plus noise, added as integers and rounded to 2^-20 of the noise's public scale.
 
     ``floor(noise / step) + units = floor((noise + exact) / step)``, because exact is a whole number of steps. So the
     release is a function of ``noise + exact``, and its last rounding, too: post-processing of the continuous
@@ -90,7 +90,7 @@ def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
     Parameters
     ----------
     exact : Total
-        The sum, dim entries.
+        The sum, with dim coordinates.
     noise : ndarray, shape (dim,)
         One draw of the mechanism's noise.
     scale : ndarray, shape (dim,)

@@ -30,4 +30,4 @@ class Law(Protocol):
         """Return the variance of each coordinate, shape (dim,)."""
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw`` for a matrix of shape (q, dim); it may be sparse if `onto` is."""
+        """Return the covariance of ``onto @ noise`` for a matrix `onto`, shape (q, dim); sparse if `onto` is sparse."""

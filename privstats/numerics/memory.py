@@ -1,4 +1,4 @@
-"""Setting of the C library that reuses the memory freed after one block of rows for the next block."""
+"""A setting of the C library: memory freed after one block of rows is reused for the next block."""
 
 import ctypes
 from contextlib import suppress
@@ -10,9 +10,9 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameter numbers of mallopt(3)
 
 @cache  # called once, since the setting holds for the whole process
 def keep_what_is_freed() -> None:
-    """Let the C library keep freed memory, up to 64 MB, for the next arrays, in place of giving it back to the system.
+    """Let the C library keep freed memory, up to 64 MB, for the next arrays; nothing is given back to the system.
 
-    Memory that comes from the system is cleared page by page, which takes longer than the computation in it. By default
+    The system clears new memory page by page, which takes longer than the computation in this memory. By default
     glibc raises its thresholds to the largest array that was freed, but not if its environment sets a threshold, as for
     Dask's workers. Other C libraries have other rules.
     """

@@ -34,7 +34,7 @@ FINE = 2.0**-20  # grid of the target ranks if the density depends on the larges
 
 
 def _sum_of_laplace(m: int) -> FloatArray:
-    """Return coefficients c such that a sum of m Laplace numbers has the density ``exp(-|x|) sum_k c_k |x|^k``."""
+    """Return the coefficients c_k of the density ``exp(-|x|) sum_k c_k |x|^k`` of a sum of m Laplace numbers."""
     k = np.arange(m - 1, -1, -1)
     logs = special.gammaln(m + k) - special.gammaln(m - k) - special.gammaln(k + 1)
     coefficients: FloatArray = np.exp(logs - math.lgamma(m) - (m + k) * math.log(2.0))
@@ -42,7 +42,7 @@ def _sum_of_laplace(m: int) -> FloatArray:
 
 
 def _log_density(m: int, a: float) -> float:
-    """Return the log density, at ``a >= 0``, of a sum of m Laplace numbers of rate 1."""
+    """Return the log density of a sum of m Laplace numbers of rate 1, at a point ``a >= 0``."""
     terms = _log_sum_of_laplace(m)
     if a <= 0:
         return float(terms[0])
@@ -60,7 +60,7 @@ def _log_sum_of_laplace(m: int) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of gamma laws (shapes 1, 2, ..., rate 2) whose mixture is the law of ``rate |rank error|``."""
+    """Return weights of gamma laws (shapes 1, 2, ..., rate 2) whose mixture is the law of |rank error| times rate."""
     product = np.convolve(_sum_of_laplace(j), _sum_of_laplace(J + 1 - j))
     powers = np.arange(len(product))
     weights: FloatArray = product * np.exp(special.gammaln(powers + 1.0) - powers * math.log(2.0))
@@ -68,7 +68,7 @@ def _weights(j: int, J: int) -> FloatArray:
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the probability that the rank error of boundary j of J is larger than `a`, an array of any shape."""
+    """Return the probability that the rank error of boundary j, of J drawn together, exceeds `a` (of any shape)."""
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
     beyond = (weights * special.gammaincc(np.arange(1, len(weights) + 1), 2 * rate * np.abs(a)[..., None])).sum(axis=-1)
@@ -77,7 +77,7 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the quantiles, at probabilities `p` of any shape, of the rank error of boundary j of J, by bisection."""
+    """Return quantiles, at probabilities `p`, of the rank error of boundary j, of J drawn together, by bisection."""
     p = np.asarray(p, dtype=float)
     above = np.array([_unit_quantile(float(tail), j, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
     quantile: FloatArray = np.sign(p - 0.5) * above / rate
@@ -86,7 +86,7 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
-    """Return the value that the rank error of boundary j of J exceeds with probability ``tail <= 1/2``, at rate 1."""
+    """Return the value that the rank error of boundary j, of J, exceeds with probability ``tail <= 1/2``, at rate 1."""
     low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # no gamma law has a shape above J
     for _ in range(64):
         middle = (low + high) / 2
@@ -95,9 +95,9 @@ def _unit_quantile(tail: float, j: int, J: int) -> float:
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
-    """Return the decrease of the log density for each value in a cell's error that a budget eps allows.
+    """Return the decrease of the log density, per value above or below a cell's target count, that eps allows.
 
-    One row changes the sum of the cells' errors by at most `sensitivity` (see `rank`); a unit has up
+    One row changes the sum of the cells' errors by at most `sensitivity`; a privacy unit has up
     to `rows` rows; the normaliser may change by as much again.
     """
     return eps / (2 * sensitivity * rows)
@@ -105,7 +105,7 @@ def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
 
 @lru_cache(maxsize=256)
 def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float) -> FloatArray:
-    """Return the margins, in ranks, for the noise in the ends of several quantiles' intervals, shape (levels, 2).
+    """Return the margins, in ranks, that allow for noise at the ends of quantiles' intervals, shape (levels, 2).
 
     Parameters
     ----------
@@ -132,13 +132,13 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
 
 
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
-    """Return the ranks on each side of each quantile, shape (levels, 2): up to the end, or half way to the next."""
+    """Return the ranks free on each side of each quantile: to the last value, or half way to the next quantile."""
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
     return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
 
 
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
-    """Return the target ranks of each interval's ends, with the quantile between them unless `ends_only`; ascending.
+    """Return the target ranks of all intervals' ends, with the quantiles between them unless `ends_only`; ascending.
 
     For n values they are T and ``T +- min(h, room)``, with ``T = level n``, h as in `Ends.reaches` and room as in
     `rooms`. No target count of a cell decreases as n grows: ``min(h, room)`` increases, since h and room do. So does
@@ -155,7 +155,7 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 
 @cache
 def box_quantile(J: int, confidence: float) -> float:
-    """Return the quantile, at ``(1 + confidence) / 2``, of `rate` times the rank error e of one of J boundaries.
+    """Return the quantile, at ``(1 + confidence) / 2``, of the rank error e of one of J boundaries, times `rate`.
 
     The largest error r is gamma distributed with shape J + 1, and e is uniform on [-r, r] (both times `rate`):
     ``P(|e| > a) = P(r > a) - (a / J) P(r' > a)``, where r' is gamma distributed with shape J.
@@ -169,7 +169,7 @@ def box_quantile(J: int, confidence: float) -> float:
 
 
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
-    """Return the decrease of the log density for each rank of the largest error that a budget eps allows.
+    """Return the decrease of the log density, per rank of the largest rank error, that a budget eps allows.
 
     The targets are ``T = level n`` and ``T -+ h``, ``h = sqrt(a n + m^2)``, ``a = z^2 level (1 - level)``; their slopes
     in n are within ``a / 2 m`` of `level`: one more value changes an error by at most ``S = max(level, 1 - level) + a /
@@ -183,7 +183,7 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
 
 
 def box_targets(n: int, level: float, confidence: float, margin: float, ends_only: bool) -> FloatArray:
-    """Return the target ranks (real numbers) of an interval's ends, with the quantile between unless `ends_only`."""
+    """Return target ranks (real numbers) of an interval's ends, with the quantile between them unless `ends_only`."""
     z = float(special.ndtri((1 + confidence) / 2))
     h = math.sqrt(z**2 * level * (1 - level) * n + margin**2)
     targets = level * n + h * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])
@@ -192,7 +192,7 @@ def box_targets(n: int, level: float, confidence: float, margin: float, ends_onl
 
 @dataclass(frozen=True)
 class Ends:
-    """Description of a joint draw of quantiles and the ends of their intervals; all of it is public.
+    """Public description of a joint draw of quantiles and the ends of their intervals.
 
     For a single quantile and its ends the density depends on the largest error of their ranks (`box_ranks`), which one
     row changes by little more than ``max(level, 1 - level)`` if it appears or vanishes, by 1 if it is replaced. For
@@ -205,7 +205,7 @@ class Ends:
     eps : float
         Budget of the draw.
     rows : int
-        Largest number of rows of one unit.
+        Largest number of rows of one privacy unit.
     levels : tuple of float
         Probabilities of the quantiles, ascending, in (0, 1).
     kind : {"replace", "add_remove"}
@@ -232,20 +232,20 @@ class Ends:
 
     @property
     def rate(self) -> float:
-        """Decrease of the log density for each rank of the largest error, or each value of a cell's error."""
+        """Decrease of the draw's log density, per rank of the largest error or per value of a cell's error."""
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
         return cell_rate(self.eps, self.rows)
 
     @property
     def margins(self) -> FloatArray:
-        """Margins, in ranks, for the noise in the ends of the intervals, shape (levels, 2)."""
+        """Margins, in ranks, that allow for the noise in the ends of the intervals, shape (levels, 2)."""
         if self.box:
             return np.full((1, 2), box_quantile(2 if self.alone else 3, self.confidence) / self.rate)
         return privacy_margins(self.rate, len(self.levels), self.alone, self.confidence)
 
     def reaches(self, n: float) -> FloatArray:
-        """Return the target distances, in ranks, of the ends from each quantile among n values, shape (levels, 2)."""
+        """Return the target distances, in ranks, of the intervals' ends from the quantiles of n values, (levels, 2)."""
         z, orders = float(special.ndtri((1 + self.confidence) / 2)), np.array(self.levels)[:, None]
         h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + self.margins**2)
         return h
@@ -267,7 +267,7 @@ class Ends:
         outermost numbers of a draw must rarely fall into the empty part of the range on one side, in which they have
         ``points^m / m!`` possible places and only the rank error of the innermost counts; the outermost ``2 / rate``
         values are assumed to fill one point of the grid, or a share 1 / `WIDEST` of the range. For each m and side the
-        decrease of the log density (`fall`) must exceed the log of these places over the accepted probability
+        decrease of the log density (`fall`) must exceed the log of these places divided by the accepted probability
         `ESCAPES`. Numbers in the empty part push others outwards, so all numbers of a draw are checked.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
@@ -319,7 +319,7 @@ class Ends:
         return draw
 
     def stretch(self, alpha: float) -> float:
-        """Return the margin for the noise in an end's rank at confidence 1 - alpha, over that at `confidence`."""
+        """Return the noise margin in ranks at confidence 1 - alpha, divided by the noise margin at `confidence`."""
         boundaries = 2 if self.alone else 3
         if self.box:
             return box_quantile(boundaries, 1 - alpha) / box_quantile(boundaries, self.confidence)

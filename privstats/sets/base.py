@@ -1,4 +1,4 @@
-"""Sets of the contributions of a row or unit. Projection into the set is the proof of the sensitivity.
+"""Sets of the contributions of a row or privacy unit. Projection into the set is the proof of the sensitivity.
 
 A set states two numbers in each norm: the largest distance between two contributions, and the largest length of a
 contribution. `Set.sensitivity` derives the sensitivity from them, for each neighbouring relation.
@@ -33,9 +33,9 @@ class Sensitivity:
     size : float
         The bound; positive and finite.
     weights : ndarray, shape (dim,)
-        Positive and public; a coordinate with a larger weight gets less noise.
+        Positive public weights; a coordinate with a larger weight gets less noise.
     pairs : tuple of two integer arrays, shape (dim,), optional
-        Rows and columns of the coordinates, i <= j, if the coordinates are entries of a symmetric matrix.
+        Matrix rows and columns (i, j), i <= j, of the coordinates, if these are entries of a symmetric matrix.
     """
 
     norm: str
@@ -82,7 +82,7 @@ class Set(ABC):
 
     @property
     def row_step(self) -> float:
-        """Step of the grid on which the vectors of a unit's rows are added before they are projected."""
+        """Step of the grid on which the vectors of a privacy unit's rows are added before they are projected."""
         return step_of(self.reach, FOLD_BITS)
 
     @property
@@ -92,16 +92,16 @@ class Set(ABC):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Rows and columns of the coordinates, if they are entries of a packed symmetric matrix."""
+        """Matrix rows and columns of the coordinates, if these are entries of a packed symmetric matrix."""
         return None
 
     def cell(self, k: int) -> Set:
-        """Return the set of the vectors in cell k, if rows are divided into cells."""
+        """Return the set of the vectors in group number k, if the rows are divided into groups (cells)."""
         return self
 
     @abstractmethod
     def project(self, rows: FloatArray) -> FloatArray:
-        """Return the vectors, each projected into the set and onto its grid, independently of other rows.
+        """Return the rows' vectors, each projected into the set and onto the set's grid, independently of other rows.
 
         The sensitivity rests on this projection: any float64 is moved inside, NaN to zero, infinities to the ends.
         Members of the set do not change.
@@ -112,7 +112,7 @@ class Set(ABC):
         return rows
 
     def total(self, rows: FloatArray) -> Total:
-        """Return the exact sum of contributions of projected vectors, at most 2^20 of them."""
+        """Return the exact sum of the contributions of projected vectors, for at most 2^20 vectors."""
         return summed(self.contribution(rows), self.step)
 
     @abstractmethod
@@ -121,7 +121,7 @@ class Set(ABC):
 
     @abstractmethod
     def length(self, norm: str, exchange: bool = True) -> float:
-        """Return the largest length of a contribution, with the coordinate weights of "replace", or of add/remove."""
+        """Return the largest length of a contribution; weights of "replace" if `exchange`, else of "add_remove"."""
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         """Return the free weights of coordinates: factors that lower a coordinate's noise at the same sensitivity."""
@@ -141,7 +141,7 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the length that is proved in a norm.
+    """Return the entry of `lengths` (largest lengths of contributions, by norm) for the given norm.
 
     Raises
     ------
@@ -154,14 +154,14 @@ def known(norm: str, lengths: dict[str, float]) -> float:
 
 
 def positive_radius(radius: float) -> float:
-    """Return a radius, or refuse one that is not positive and finite, because the noise scales with it."""
+    """Return the radius of a set; refuse a radius that is not positive and finite, since the noise scales with it."""
     if not 0 < radius < np.inf:
         raise OptionError("a radius is not a positive number; check what it was computed from")
     return float(radius)
 
 
 def squared_length(rows: FloatArray) -> FloatArray:
-    """Return squared lengths, summed in column order, so that they do not depend on a row's place in its block."""
+    """Return the rows' squared lengths, summed in column order, so that no sum depends on a row's position."""
     total = np.zeros(len(rows))
     for column in rows.T:
         total += column * column
@@ -169,7 +169,7 @@ def squared_length(rows: FloatArray) -> FloatArray:
 
 
 def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
-    """Return entries moved to the nearest point of [low, high]; NaN becomes the point nearest zero."""
+    """Return rows with each coordinate moved to the nearest point of [low, high]; NaN becomes the point nearest 0."""
     inside: FloatArray = np.clip(rows, low, high)
     if (missing := np.isnan(inside)).any():
         inside[missing] = min(max(0.0, low), high)
@@ -177,7 +177,7 @@ def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
 
 
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
-    """Return rows of any numbers, each shortened to an l2 length of at most `radius`; NaN becomes zero."""
+    """Return row vectors of any numbers, each shortened to an l2 length of at most `radius`; NaN becomes zero."""
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
         if not (squared < 1e300).all():

@@ -1,4 +1,4 @@
-"""Sets of contributions to a single cell (levels, shells of vector lengths, groups), and values on a line."""
+"""Sets whose members contribute to a single group (a level, a shell of vector lengths), and values on a line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthog
 
 
 class OneHot(Set):
-    """Indicator vectors of `size` categories (cells); a projected row is the number of its cell.
+    """Indicator vectors of `size` categories (cells); a projected row is the number of the row's category.
 
     A contribution is a unit vector of length 1. Two contributions differ by at most 2 (l1), sqrt 2 (l2) or 1 (linf),
     and by 0 if there is only one cell.
@@ -46,9 +46,9 @@ class OneHot(Set):
 
 @dataclass(frozen=True)
 class Cells(OneHot):
-    """Cells numbered from 0 by the row function; a number outside the range is moved to the nearest cell.
+    """Categories (cells) numbered from 0 by the row function; a number outside the range is moved to the nearest one.
 
-    With one cell the total is the number of rows, or of units if the rows of a unit are added first. With more cells
+    With one cell the total is the number of rows, or of privacy units if a unit's rows are added first. With more cells
     such addition is refused, because it would add cell numbers.
     """
 
@@ -79,12 +79,12 @@ class Cells(OneHot):
 
 @dataclass(frozen=True)
 class Shells(OneHot):
-    """Histogram of vector lengths in shells (intervals of lengths); the vectors of a unit's rows may be added first.
+    """Histogram of vector lengths in shells (intervals of lengths); a privacy unit's vectors may be added first.
 
     Parameters
     ----------
     m : int
-        Number of entries of the vectors.
+        Number of coordinates of the vectors.
     edges : tuple of float
         Outer radii of the shells, increasing; a vector on an edge lies in the inner shell. The last shell has no upper
         limit: its edge only sets the scale of the grid on which vectors of a unit are added.
@@ -124,12 +124,12 @@ class Shells(OneHot):
 
 @dataclass(frozen=True)
 class ByCell(Set):
-    """Contributions of `inner` in each of `cells` groups: the row function returns (cell number, vector).
+    """Contributions of the set `inner` in each of `cells` groups: the row function returns (group number, vector).
 
     Each row is in one cell. Two rows differ either within a cell, or by two contributions in different cells: the
     distance is the larger of the inner distance and 2 (l1), sqrt 2 (l2) or 1 (linf) times the inner length. Each cell
     has the coordinate weights of `inner`. Even under "replace" a row may leave one cell and enter another, so the
-    inner length must be proved: an inner set with a public count, which proves none, is refused.
+    inner length must be proved: an inner set with a public count, which proves no length, is refused.
     """
 
     inner: Set
@@ -264,7 +264,7 @@ def _whole(contributions: FloatArray, step: float) -> IntArray:
 
 
 def sum_by_cell(cell: NDArray[np.intp], units: IntArray, cells: int) -> IntArray:
-    """Return the exact sum of integers in each cell, for at most 2^20 integers of at most 2^42."""
+    """Return the exact sum of integers (`units`) in each group, for at most 2^20 integers of at most 2^42."""
     high, low = units >> HALF_BITS, units & ((1 << HALF_BITS) - 1)
     none = np.zeros(cells, dtype=np.int64)
     sums = [np.bincount(cell, half, cells).astype(np.int64) if half.any() else none for half in (high, low)]

@@ -51,7 +51,7 @@ class CodedProducts(BoxProducts):
 
     @cached_property
     def _others(self) -> NDArray[np.intp]:
-        """Indices of the entries of (1, z) that are in no group."""
+        """Indices of the coordinates of (1, z), with z a row's vector, that belong to no factor (group of dummies)."""
         return np.setdiff1d(np.arange(self.q + 1), [entry for group in self.groups for entry in group])
 
     def project(self, rows: FloatArray) -> FloatArray:
@@ -83,7 +83,7 @@ class CodedProducts(BoxProducts):
         return Total(tuple(units[self.pairs].tolist()), self.step)
 
     def _parts(self, rows: FloatArray) -> tuple[list[NDArray[np.intp]], FloatArray]:
-        """Return the level of each projected row in each group (factor), and the other entries of the rows."""
+        """Return the level of each projected row in each group (factor), and the other coordinates of the rows."""
         first = len(self.groups)
         return list(rows[:, :first].T.astype(np.intp)), rows[:, first:]
 

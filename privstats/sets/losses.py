@@ -69,7 +69,7 @@ class SquaredLosses(Packed):
 
     @property
     def curvature(self) -> float:
-        """Largest eigenvalue of one row's curvature."""
+        """Largest eigenvalue of one row's curvature (second derivative of the row's loss)."""
         return float(self.m)
 
     @cached_property
@@ -82,7 +82,7 @@ class SquaredLosses(Packed):
         return toward_zero(under_the_first(rows), self.entry_step)
 
     def normal_equations(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return a matrix A and a vector b: the losses sum to ``theta'A theta / 2 - b'theta`` plus a constant."""
+        """Return a matrix A and a vector b: the sum of losses is ``theta'A theta / 2 - b'theta`` plus a constant."""
         matrix, first = self.unpacked(values), int(not self.intercept)
         return matrix[first:-1, first:-1], matrix[first:-1, -1]
 
@@ -200,5 +200,5 @@ class CheckLosses(Set):
 
 
 def _longest(entries: int) -> dict[str, float]:
-    """Return the largest length, in each norm, of a vector whose entries lie in [-1, 1]."""
+    """Return, for each norm, the largest length of a vector with coordinates in [-1, 1]."""
     return {"l1": float(entries), "l2": math.sqrt(entries), "linf": min(1.0, entries)}

@@ -1,4 +1,4 @@
-"""Values on a line, divided into cells, each with its own lower and upper end."""
+"""Values on a line, divided into groups (cells) of rows, each with a lower and an upper end of the values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from privstats.sets.cells import ByCell
 
 @dataclass(frozen=True)
 class Stretches(ByCell):
-    """Values in cells with their own ends: the row function returns (cell number, value).
+    """Values in groups (cells), each with its own range: the row function returns (group number, value).
 
     The ends do not limit the cells in which a row may count, so they change no length of `ByCell`: a mechanism that
     uses the values of one cell clamps each of them to the cell's ends.

@@ -143,7 +143,7 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """Index of the released product for each matrix entry, shape (order, order); -1 if it is not released."""
+        """Index of the released product for each matrix entry, shape (order, order); -1 if there is no such product."""
         i, j = self.pairs
         place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
@@ -156,7 +156,7 @@ class Packed(Set):
 
 @dataclass(frozen=True)
 class Products(Packed):
-    """Products ``v_i v_j``, i <= j, of vectors of length at most `radius`.
+    """Products ``v_i v_j``, i <= j, of the coordinates of vectors v of length at most `radius`.
 
     *l2*, with squares weighted by 1 / sqrt 2: the squared distance is ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2
     (v'w)^2) / 2``, at most radius^4, and the squared length of a contribution half of that. With one entry, both are
@@ -200,7 +200,7 @@ class Products(Packed):
 
 @dataclass(frozen=True)
 class SquaredEntries(Products):
-    """Squares ``v_i^2`` of vectors of length at most `radius`: the diagonal of their matrix of products.
+    """Squares ``v_i^2`` of the coordinates of vectors v of length at most `radius`.
 
     *l1*: contributions are nonnegative and add up to at most radius^2, so two of them differ by at most 2 radius^2, or
     radius^2 if there is only one entry. *l2*: by sqrt 2 radius^2. *linf*: by radius^2. Each is at most radius^2 long.
@@ -230,7 +230,7 @@ class SumAndProducts(Packed):
     *l2*: the squared distance of two rows is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
     |t|; at |s| = |t| = B with angle cosine c it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``, and at t = 0 ``3/2 B^4``. The
     maximum is 4 B^4, at c = -1. So the distance is 2 B^2, and the length of a contribution ``sqrt(1.5) B^2``. The sum
-    of s, which is the first row over B, has the same noise as if it were released alone with sensitivity 2 B.
+    of s (the released sum B s divided by B) has the same noise as if released alone with sensitivity 2 B.
     """
 
     m: int
@@ -249,7 +249,7 @@ class SumAndProducts(Packed):
 
     @property
     def corner(self) -> float:
-        """The constant B appended to each score s, rounded down to the grid of entries."""
+        """The constant B appended to each clipped score s, rounded down to the grid of coordinates."""
         return float(toward_zero(np.array([self.radius]), self.entry_step)[0])
 
     @cached_property
@@ -297,7 +297,7 @@ class BoxProducts(Packed):
     Parameters
     ----------
     q : int
-        Number of entries of z.
+        Number of coordinates of z.
     intercept : bool
         Whether first-order products are released.
     counted : bool
@@ -397,7 +397,7 @@ class BoxProducts(Packed):
 
     @property
     def _singles(self) -> NDArray[np.bool_]:
-        """Mask of the entries of r that are predictors or the response and in no group, shape (q + 1,)."""
+        """Mask, shape (q + 1,), of the coordinates of a row r that are predictors or the response, and in no group."""
         single = np.arange(self.q + 1) > 0
         for group in self.groups:
             single[list(group)] = False
@@ -410,11 +410,11 @@ class BoxProducts(Packed):
         return scales
 
     def _trace(self) -> float:
-        """Return T, the largest squared length of D r, a row r with its entries scaled by D."""
+        """Return T, the largest squared length of D r: a row r with coordinates scaled by the diagonal matrix D."""
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return (distance, length), the weights of squares (index 0 unused) and count, and the scales of entries."""
+        """Return distance and length, weights of squares (index 0 unused) and count, and the coordinates' scales."""
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
             raise OptionError(
@@ -462,7 +462,7 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows with the first entry (the root of a weight) clamped to [0, 1], and all others to at most its size."""
+    """Return rows with the first entry (root of a weight) clamped to [0, 1], and the others to at most this entry."""
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
     return np.clip(inside, -root, root, out=inside)
@@ -505,7 +505,7 @@ class Squares(Set):
 
     @property
     def squares(self) -> int:
-        """Number of columns whose squares are summed."""
+        """Number of leading columns whose squares are summed."""
         return self.k if self.squared is None else self.squared
 
     @property
@@ -553,7 +553,7 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return the weights of the count and of a square; if one is not released, the other may be larger."""
+        """Return the weights of the count and of a square; if one of them is not released, the other may be larger."""
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))
         if not self.counted:

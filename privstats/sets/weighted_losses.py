@@ -22,7 +22,7 @@ class WeightedLosses(Set):
     """Rows (w, x, y, o) with loss ``w l(x't + o; y)`` for a convex l, for mechanisms that minimise the sum of losses.
 
     Projection shortens x to `longest` and lowers w until ``w |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``; s(y)
-    is the largest curvature at y over the largest curvature of the loss (`steepest`; 1 for most losses). Then, at every
+    is the largest curvature at y divided by the loss's largest curvature (`steepest`, mostly 1). Then, at every
     t, the row's score ``w l' x`` is at most ``radius max|l'|`` long in the norm of the geometry, and its curvature ``w
     l'' x x'`` has rank one and an eigenvalue of at most ``curvature max l''``. Weights that depend on x alone do not
     change the population minimiser of a correct model (Mallows 1975).
