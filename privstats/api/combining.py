@@ -1,4 +1,4 @@
-"""The function `combine`: one result from several fits of one plan, on several sites or on the same rows."""
+"""The function `combine`: a single result from several fits of one plan, on several sites or on the same rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def combine(fits: Iterable[Results], rows: str) -> Results:
         If the fits are not of one plan, have no intervals, or are known to contradict `rows`: fits of one ledger are
         not of disjoint rows.
     BudgetError
-        If the fits protect different units.
+        If the fits protect different privacy units (rows, persons).
 
     Examples
     --------

@@ -86,7 +86,7 @@ def dp_mode(
     bounds_share : float
         Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions in the budget, by name; `plan` lists the names.
+        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float, optional
         Step between the possible values of a numeric column, which are the candidates for its mode.
     bins : int or list of float, optional
@@ -202,7 +202,7 @@ def dp_hist(
     bounds_share : float
         Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions in the budget, by name; `plan` lists the names.
+        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     density : bool
         Whether densities are released in place of counts.
     memory_limit : int, optional

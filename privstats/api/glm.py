@@ -117,7 +117,7 @@ def dp_glm(
     bounds_share : float
         Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions in the budget, by name; `plan` lists the names.
+        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     margins : bool
         Whether average marginal effects are released as well (`Results.get_margeff`).
     theta_bound, split, ridge : float, optional
@@ -128,7 +128,7 @@ def dp_glm(
         Allow for more rare large scores than the released histogram shows: longer, safer intervals.
     steps, step_size, batch, clip : optional
         Options of "ngd", "noisy_newton" and "sgd": number of steps; factor of each step; rows in a subsample ("sgd"
-        only); largest length of a row's predictors (in declared scales, or half-ranges over sqrt 3), to which longer
+        only); largest length of a row's predictors (in declared scales, or half-ranges / sqrt 3), to which longer
         rows are shortened, or for "sgd" largest length of a row's gradient.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file

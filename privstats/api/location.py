@@ -89,7 +89,7 @@ def dp_median(
     bounds_share : float
         Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions in the budget, by name; `plan` lists the names.
+        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float or dict, optional
         Step between the possible values of the column, or a dict of steps by column; estimates are multiples of it. By
         default values are rounded to six digits of the range, or to fewer if the budget is small (steps of at most a
@@ -127,7 +127,7 @@ def dp_median(
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
     under "replace" each has half of it, since a replaced row may leave one group and enter another.
 
-    The ends of an interval are order statistics, drawn together with the median [1]_, with a margin of ranks for
+    The ends of an interval are order statistics, drawn together with the median [1]_, and their ranks allow for
     sampling error and noise. The interval is valid for any continuous distribution; it is wide if few values lie near
     the median. For the median of log wages, take the logarithm of the median of wages.
 
@@ -225,7 +225,7 @@ def dp_quantile(
     bounds_share : float
         Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions in the budget, by name; `plan` lists the names.
+        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float or dict, optional
         Step between the possible values of the column, or a dict of steps by column; estimates are multiples of it. By
         default values are rounded to six digits of the range, or to fewer if the budget is small (steps of at most a
@@ -261,7 +261,7 @@ def dp_quantile(
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
     under "replace" each has half of it, since a replaced row may leave one group and enter another.
 
-    The ends of an interval are order statistics, drawn together with the quantiles [1]_, with a margin of ranks for
+    The ends of an interval are order statistics, drawn together with the quantiles [1]_, and their ranks allow for
     sampling error and noise. The interval is valid for any continuous distribution; it is wide if few values lie near
     the quantile.
 
@@ -352,7 +352,7 @@ def dp_mean(
     bounds_share : float
         Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions in the budget, by name; `plan` lists the names.
+        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
         keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.

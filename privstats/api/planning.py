@@ -1,4 +1,4 @@
-"""The function `plan`, which lists the questions of a fit and their budgets without data."""
+"""The function `plan`, which lists, without data, a fit's queries of the data and the budget of each query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def _bound_first(declaration: Callable[P, R]) -> Callable[P, R]:
-    """Wrap `plan`: the error of a call without its first argument names this argument."""
+    """Wrap the function `plan`, so that the error of a call without the first argument names this argument."""
     signature = inspect.signature(declaration)
 
     @functools.wraps(declaration)
@@ -41,7 +41,7 @@ FIRST = 'plan needs the function first; write ps.plan("lm", "y ~ x", n=2000, eps
 
 @_bound_first
 def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, **options: Any) -> Plan:
-    """Return the plan of a fit: its questions, their budgets and the expected intervals, before any budget is spent.
+    """Return the plan of a fit: its queries of the data, their budgets and the expected intervals; spends no budget.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
     Returns
     -------
     Plan
-        Prints as tables of the expected standard errors, and of the questions with their shares. `Plan.expected` takes
+        Prints as tables of the expected standard errors, and of the queries with their shares. `Plan.expected` takes
         other assumptions; `Plan.budget_for` and `Plan.n_for` take wanted widths.
 
     Raises

@@ -110,7 +110,7 @@ def dp_lm(
     bounds_share : float
         Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions in the budget, by name; `plan` lists the names.
+        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound, split, ridge : float, optional
         Bound on the sum of absolute coefficients (response half-ranges per predictor scaled to [-1, 1]); share of the
         budget for the linear term in objective perturbation; weight of a ridge penalty, with which there are no
@@ -119,7 +119,7 @@ def dp_lm(
         Allow for more rare large scores than the released histogram shows: longer, safer intervals.
     steps, step_size, batch, clip, tuning : optional
         Options of "ngd", "noisy_newton" and "sgd": number of steps; factor of each step; rows in a subsample ("sgd"
-        only); largest length of a row's predictors (in declared scales, or half-ranges over sqrt 3), to which longer
+        only); largest length of a row's predictors (in declared scales, or half-ranges / sqrt 3), to which longer
         rows are shortened, or for "sgd" largest length of a row's gradient; clip of residuals, in their fitted scale,
         or for "sgd" in the response's scale.
     memory_limit : int, optional
@@ -252,7 +252,7 @@ def dp_rq(
     bounds_share : float
         Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
     shares : dict, optional
-        Relative shares of the questions in the budget, by name; `plan` lists the names.
+        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound, split : float, optional
         Bound on the sum of absolute coefficients (response half-ranges per predictor scaled to [-1, 1]) for "kng" and
         "objpert"; share of the budget for the linear term in objective perturbation.

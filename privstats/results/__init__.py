@@ -1,1 +1,1 @@
-"""Results of fits: releases and numbers computed from releases, never rows."""
+"""Results of fits: noisy numbers that were released, and numbers computed from these; never rows."""

@@ -1,4 +1,4 @@
-"""Weighted means of several fits of one plan: conditions on the fits, and the facts of the mean."""
+"""Weighted means of the estimates of several fits of one plan: conditions on the fits, and the mean's public record."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMMON: dict[str, Callable[[FitFacts], Any]] = {
 
 
 def combined_fits(fits: Sequence[Results], rows: str) -> Results:
-    """Return the weighted mean of fits of one plan; see `privstats.combine`."""
+    """Return the weighted mean of the estimates of several fits of one plan; see `privstats.combine`."""
     if rows not in OF_ROWS:
         raise OptionError(
             f"rows is {quote(rows)}; write rows='disjoint' if no unit has rows in two of the fits, or rows='same' if "
@@ -123,7 +123,7 @@ def _check_same(fits: Sequence[Results]) -> None:
 
 
 def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
-    """Return the account that all fits share; or else a new, spent account with the guarantee of all fits together."""
+    """Return the ledger account that all fits share; otherwise a new, spent one with the guarantee of all together."""
     if facts.shared:
         return fits[0].account
     account = Account(facts.promise)
@@ -132,7 +132,7 @@ def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
 
 
 def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
-    """Return the public facts of the mean of several fits."""
+    """Return the public information about the mean of several fits: method, guarantee, number of rows, notes."""
     every = [fit.facts for fit in fits]
     unit = every[0].neighbors.unit or "row"
     promises = [facts.promise for facts in every]
@@ -173,7 +173,7 @@ def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
 
 
 def _described(every: Sequence[FitFacts]) -> str:
-    """Return the methods and budgets of the fits in words; equal ones appear once, with their number."""
+    """Return the methods and budgets of the fits in words; equal texts appear once, with the number of fits."""
     kinds = Counter(
         f"{facts.mech} with {facts.promise.budget}{'' if facts.rows is None else f', {facts.rows:,} rows'}"
         for facts in every
@@ -183,7 +183,7 @@ def _described(every: Sequence[FitFacts]) -> str:
 
 
 def _number(numbers: Iterable[int | None], same: bool) -> int | None:
-    """Return the total number of rows (or units) of the fits; None if the number of one fit is private."""
+    """Return the total number of rows (or privacy units) of the fits; None if the number of one fit is private."""
     known = list(numbers)
     if any(n is None for n in known):
         return None

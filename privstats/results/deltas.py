@@ -19,7 +19,7 @@ DELTA = 1e-6
 
 
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
-    """Return a note if normal noise, at a small delta, would be much smaller in the most important release.
+    """Return a note if normal noise, at a small delta, would be much smaller in the most important noisy release.
 
     The most important release has the largest share, or is the largest matrix if the noise of matrices is not small.
     How much shorter the intervals would be depends on the share of noise in them. Combined fits have no shares.
@@ -47,7 +47,7 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return the standard deviation of normal noise at mu = 1; None if the release is no sum with added noise."""
+    """Return the sd of normal noise for a release at mu = 1; None if the release is no sum with added noise."""
     if not hasattr(release.law, "scale"):
         return None
     try:

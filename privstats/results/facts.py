@@ -1,4 +1,4 @@
-"""The public facts of a fit: the call, the privacy guarantee, and the method with the reason for its choice."""
+"""Public information about a fit: the call, the privacy guarantee, and the method with the reason for its choice."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REGRESSIONS = ("lm", "glm", "rq")  # functions that test coefficients against ze
 
 
 class PublicDesign(Protocol):
-    """Interface of a design, a formula with its declared columns, for results; it holds no rows."""
+    """Interface of a design (a formula with its declared columns) that results use; it holds no rows."""
 
     @property
     def domain(self) -> Any:
-        """The declared bounds and levels."""
+        """The declared bounds and levels of the columns."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ COMBINED = "combined"  # name of the method for a weighted mean of several fits
 
 @dataclass(frozen=True)
 class FitFacts:
-    """The public facts of a fit; only `used` is a release.
+    """Public information about a fit: call, guarantee, method and notes; only `used` is a noisy release.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class FitFacts:
     formula : str
         The formula, as the user wrote it.
     promise : Promise
-        The guarantee that was asked for and is kept; its `neighbors` name the unit.
+        The privacy guarantee that was asked for and is kept; its `neighbors` name the privacy unit (person), if any.
     mech, mech_words : str
         The method as an argument, and in words: "suffstats", "noisy moments".
     noise : str, optional
@@ -62,11 +62,11 @@ class FitFacts:
     rows : int, optional
         Number of rows handed over, if it is public.
     units : int, optional
-        Number of units, if it is public and a unit is not a row.
+        Number of privacy units (persons), if it is public and a unit is not a row.
     used : tuple of (float, float), optional
         Released number of rows used, and the standard error of this release.
     complete : bool
-        Whether the declarations imply that every row is used.
+        Whether the declared bounds and levels imply that every row is used.
     cov_type : str, optional
         Argument of the call: "HC", "HC0" to "HC3", "nonrobust", "cluster", "kernel"; None for functions without it.
     assumes : tuple of str
@@ -74,9 +74,9 @@ class FitFacts:
     estimated_bounds : tuple of (str, float, float)
         Columns without declared bounds, and their estimated bounds.
     budget : tuple of (str, float)
-        Names of the questions, and their shares of the whole budget.
+        Names of the queries of the data, and their shares of the whole budget.
     accounted : Promise, optional
-        The guarantee that was divided among the questions, if it differs from `promise`: mu in place of (eps, delta).
+        The guarantee that was divided among the queries, if it differs from `promise`: mu in place of (eps, delta).
     kept : Promise, optional
         The guarantee that the mechanisms give, if it is stronger than `promise`: mu of normal noise, in place of rho.
     seeded : int or str, optional
@@ -157,12 +157,12 @@ class FitFacts:
 
     @property
     def neighbors(self) -> Neighbors:
-        """The neighbouring relation of the guarantee."""
+        """The neighbouring relation of the privacy guarantee: which data sets must be hard to distinguish."""
         return self.promise.neighbors
 
     @property
     def divided(self) -> Promise:
-        """The guarantee whose budget was divided among the questions."""
+        """The privacy guarantee whose budget was divided among the queries of the data."""
         return self.accounted or self.promise
 
     @property
@@ -177,7 +177,7 @@ class FitFacts:
 
     @property
     def used_value(self) -> float:
-        """Number of rows used: the public number if every row is used, else the released one, else NaN."""
+        """Number of rows used: the public number if every row is used, else the released number, else NaN."""
         if self.complete and self.rows is not None:
             return float(self.rows)
         return float("nan") if self.used is None else self.used[0]

@@ -71,6 +71,7 @@ def check_new(path: str | PathLike[str]) -> None:
     Raises
     ------
     OptionError
+        If a file exists at the path, or the directory does not exist.
     """
     to = path_of(path)
     if to.exists():
@@ -80,7 +81,7 @@ def check_new(path: str | PathLike[str]) -> None:
 
 
 def read_content(path: str | PathLike[str]) -> dict[str, Any]:
-    """Return the object of a JSON file, with unique names and finite numbers.
+    """Return the content of a JSON file, an object with unique names and finite numbers.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def path_of(path: Any) -> Path:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object as a dict; refuse repeated names, whose values would be ambiguous."""
+    """Return the pairs of a JSON object as a dict; refuse repeated names, whose values would be ambiguous."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError

@@ -58,7 +58,7 @@ class Sheet:
     heads : tuple of str
         Heads of all columns.
     body, foot : tuple of tuple of str
-        Rows of cells, each with all its labels; rows of `foot` follow below a rule.
+        Rows of cells, each row with all its labels; rows of `foot` follow below a horizontal line.
     above, below : tuple of (str, str)
         Labels and texts of the lines above and below; a label may be empty.
     labels : int
@@ -79,11 +79,11 @@ class Sheet:
 
     @property
     def caption(self) -> str:
-        """Title and subject in one line."""
+        """Title and subject of the table in one line."""
         return ": ".join(part for part in (self.title, self.about) if part)
 
     def panels(self, width: int = WIDTH) -> Iterator[Sheet]:
-        """Return the table split into parts of limited width, each of which repeats the labels of the rows."""
+        """Return the table split into parts of limited width; each part repeats the labels of the rows."""
         cells = [self.heads, *self.body, *self.foot]
         widths = [max(len(row[j]) for row in cells) + GAP for j in range(len(self.heads))]
         room = width - sum(min(size, KEPT) for size in widths[: self.labels])
@@ -108,14 +108,14 @@ class Sheet:
 
     @property
     def _rows(self) -> tuple[tuple[str, ...], ...]:
-        """The rows of the body; a label that repeats the label of the row before is left empty."""
+        """The rows of the table's body; a label that repeats the label of the row before is left empty."""
         labels = shown_once([row[: self.labels] for row in self.body])
         return tuple((*label, *row[self.labels :]) for label, row in zip(labels, self.body, strict=True))
 
     # ---------------------------------------------------------------- Markdown
 
     def as_markdown(self) -> str:
-        """Return a table of GitHub's Markdown, preceded by its title if the first head is empty."""
+        """Return the table in GitHub's Markdown, preceded by the title if the first head is empty."""
         heads = tuple(_markdown(head) for head in self.heads)
         dashes = ["-" * max(len(head) + 1, 3) for head in heads]
         rule = [f":{dash}" if j < self.labels else f"{dash}:" for j, dash in enumerate(dashes)]
@@ -127,7 +127,7 @@ class Sheet:
     # ---------------------------------------------------------------- LaTeX
 
     def as_latex(self) -> str:
-        """Return a LaTeX table with caption and label; it needs no package but booktabs."""
+        """Return the table in LaTeX with caption and label; it needs no LaTeX package but booktabs."""
         short, long = self._shortened()
         fits = len(self.caption) <= WIDTH
         notes = [*(() if fits else (("Formula", self.about),)), *self.above, *self.below, *long]
@@ -165,7 +165,7 @@ class Sheet:
     # ---------------------------------------------------------------- HTML
 
     def as_html(self) -> str:
-        """Return an HTML table with its style, for light and dark pages."""
+        """Return the table in HTML with a style for light and dark pages."""
         facts = "".join(f"<dt>{_html(label)}</dt><dd>{_html(text)}</dd>" for label, text in self.above)
         below = "".join(f"<p>{_html(_noted(label, text))}</p>" for label, text in self.below)
         parts = (

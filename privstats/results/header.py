@@ -1,4 +1,4 @@
-"""Lines of a summary around its table: guarantee, rows, method, assumptions, ledger, budget and diagnostics."""
+"""Lines above and below a summary's table: guarantee, rows, method, assumptions, ledger, budget, diagnostics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONSTANT = {"lm": "constant error variance", "glm": "the variance is that of the
 
 
 def guarantee(facts: FitFacts, chain: bool = False) -> str:
-    """Return the guarantee in words; it says if a seed voids it, or if it holds for a Markov chain's target only."""
+    """Return the guarantee in words, which say if a seed voids it, or if it needs a converged Markov chain."""
     promise = facts.promise
     if facts.seeded is not None:
         return f"{not_private(facts.seeded)}. With rng=None it would be {promise}"
@@ -44,9 +44,9 @@ def not_private(seed: int | str) -> str:
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:
-    """Return a second line of the guarantee: the eps and delta that mu or rho implies; empty for eps.
+    """Return a second line of the guarantee: the eps and delta that a mu or rho implies; empty for an eps.
 
-    `kept` is the guarantee of the mechanisms, if it is stronger.
+    `kept` is the guarantee that the mechanisms give, if it is stronger than `promise`.
     """
     if promise.currency == "eps":
         return ""
@@ -72,7 +72,7 @@ def rows(facts: FitFacts) -> str:
 
 
 def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
-    """Return the method, its noise and the reason for the choice in words; `numbers` are the notes' numbers by key."""
+    """Return method, noise and the reason for the choice in words; `numbers` are the notes' numbers by key."""
     noise = "" if facts.noise in (None, facts.mech) else f", noise {facts.noise}"
     why = facts.why
     for key, k in numbers.items():
@@ -163,19 +163,19 @@ def unit_of(promise: Promise) -> str:
 
 
 def shared(promise: Promise) -> str:
-    """Return the name of a guarantee's additive parameter (eps, mu^2 or rho), in which costs and shares add up."""
+    """Return the name of a guarantee's parameter (eps, mu^2 or rho) in which costs and shares add up."""
     return "mu^2" if isinstance(promise, GaussianDP) else promise.currency
 
 
 def budget(facts: FitFacts) -> str:
-    """Return the questions' shares of the budget in words, as whole percentages that add up to 100."""
+    """Return in words each query's share of the budget, as whole percentages that add up to 100."""
     shares = percentages(share for _, share in facts.budget)
     parts = (f"{QUESTIONS.get(name, name)} {share}%" for (name, _), share in zip(facts.budget, shares, strict=True))
     return f"of {unit_of(facts.divided)}: {', '.join(parts)}"
 
 
 def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
-    """Return the diagnostics of a fit in words; empty if it has none."""
+    """Return the diagnostics of a fit in words; empty if the fit has none."""
     signals = [value for name, value in found.items() if _is_signal(name) and not math.isnan(value)]
     lost = found.get("noise_to_signal_unidentified", math.nan)
     parts: list[str] = []

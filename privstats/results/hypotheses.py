@@ -43,12 +43,12 @@ class ContrastTest:
 
     @property
     def effect(self) -> FloatArray:
-        """The estimates ``R params``; NaN where they are not identified."""
+        """The estimates ``R params`` of the tested linear functions; NaN where they are not identified."""
         return self._at(0.05)[0]
 
     @property
     def sd(self) -> FloatArray:
-        """Standard errors of `effect`, noise included."""
+        """Standard errors of `effect`, the estimated linear functions; the noise is included."""
         return self._at(0.05)[1]
 
     @property
@@ -64,7 +64,7 @@ class ContrastTest:
         return self._at(0.05)[4]
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return lower and upper ends of the intervals of `effect`, shape (q, 2).
+        """Return lower and upper ends of the intervals of the q tested linear functions, shape (q, 2).
 
         Raises
         ------
@@ -129,14 +129,14 @@ class WaldTest:
 
 
 def contrast_test(estimate: Estimate, R: FloatArray, null: FloatArray, names: Sequence[str]) -> ContrastTest:
-    """Return tests of the hypotheses ``R params = null``, one by one."""
+    """Return separate tests of the linear hypotheses ``R params = null`` about coefficients."""
     return ContrastTest(
         estimate, R, null, tuple(in_words(row, value, names) for row, value in zip(R, null, strict=True))
     )
 
 
 def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
-    """Return the joint Wald test of the hypotheses ``R params = null``."""
+    """Return the joint Wald test of the linear hypotheses ``R params = null`` about coefficients."""
     together = np.linalg.matrix_rank(np.column_stack([R, null]))
     if together > np.linalg.matrix_rank(R):
         raise FormulaError("the hypotheses contradict each other; leave one of them out")
@@ -145,7 +145,7 @@ def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
 
 
 def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """Return (R, r) such that the hypothesis reads ``R @ params = r``.
+    """Return a matrix R and a vector r such that the hypothesis means ``R @ params = r``.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
 
 
 def in_words(row: FloatArray, null: float, names: Sequence[str]) -> str:
-    """Return one hypothesis as text: ``x1 - 2 x2 = 0``."""
+    """Return one linear hypothesis as text, such as ``x1 - 2 x2 = 0``."""
     text = ""
     for value, name in zip(row, names, strict=True):
         if value:
@@ -217,7 +217,7 @@ def estimates(
     widths: tuple[int, int] = (10, 10),
     digits: int = 3,
 ) -> tuple[Column, Column, Column, Column]:
-    """Return columns of estimates, standard errors and intervals; a row has one number of decimals."""
+    """Return text columns of estimates, standard errors and intervals; all numbers of a row have equal decimals."""
     error = np.where(np.isfinite(sd), sd, (high - low) / 4)
     places = [decimals(s, v, digits) for s, v in zip(error, value, strict=True)]
 
@@ -234,7 +234,7 @@ def estimates(
 
 
 def tests(statistic: FloatArray, p: FloatArray) -> tuple[Column, Column]:
-    """Return columns of test statistics and p-values."""
+    """Return text columns of test statistics and p-values."""
     small = tuple("" if np.isnan(v) else "<0.001" if v < 0.001 else f"{v:.3f}" for v in p)
     return Column("z", aligned([number(v, 2) for v in statistic]), 8), Column("P>|z|", small, 8)
 
@@ -271,7 +271,7 @@ def _goes_on(text: str, end: int, name: str) -> bool:
 
 
 def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
-    """Return (row of R, value of r) of one equation; a text without an equals sign means "= 0"."""
+    """Return an equation's coefficients and right-hand side; a text without an equals sign means "= 0"."""
     sides: list[list[str]] = [[]]
     k = 0
     while k < len(text):
@@ -319,7 +319,7 @@ OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
-    """Return the coefficients of a linear expression, followed by its constant."""
+    """Return the coefficients of a linear expression, followed by the constant of the expression."""
     try:
         tree = ast.parse(side, mode="eval").body
         return _linear(tree, len(names))

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
-    """Return a name for each label: ``x[0.5]``, ``x in [0, 1)``; numbers have all digits if rounded ones coincide."""
+    """Return a name such as ``x[0.5]`` for each label; numbers have all digits if rounded numbers coincide."""
     names = tuple(_name(label[0], [part_of(part) for part in label[1:]]) for label in labels)
     if len(set(names)) == len(names):
         return names

@@ -126,7 +126,7 @@ class _Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Rows of a grid, and the weight of each, shape (rows,)."""
+    """Rows of a grid of synthetic rows, and the weight of each row, shape (rows,)."""
 
     rows: pd.DataFrame
     weight: FloatArray
@@ -139,7 +139,7 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _Quantity:
-    """Values and gradients R of differentiable functions of theta, on the scale of a link or of the mean.
+    """Values, and gradients R, of differentiable functions of the coefficients, on the scale of a link or the mean.
 
     `fixed` marks functions that depend on no coefficient, such as the slope of ``I(x**2)`` at x = 0.
     """
@@ -167,7 +167,7 @@ class _Call:
         return _predictors(self.results)
 
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
-        """Return the grid: `own` values first, then values of `by` and `at`; all levels of other factors are averaged.
+        """Return the grid: values in `own` first, then in `by` and `at`; all levels of other factors are averaged.
 
         Columns without effect on the quantities have a single value.
         """
@@ -203,7 +203,7 @@ class _Call:
 
 
 def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return the table of marginal means that `Results.means` describes."""
+    """Return the table of estimated marginal means that `Results.means` describes."""
     call = _call(results, term, at, by, simultaneous, alpha)
     values = call.at.get(call.name, call.known[call.name].levels)
     grid = call.grid(list(call.known), {} if values is None else {call.name: values})
@@ -277,7 +277,7 @@ def _changes(
 
 
 def _needed(call: _Call) -> list[str]:
-    """Return the columns on which the effect of the requested column on the mean depends."""
+    """Return the columns on which the requested column's effect on the mean depends."""
     design: Any = call.results.facts.design
     linear = call.results.facts.link is None
     needed = design.varies_with(call.name) if linear else set(call.known)
@@ -337,7 +337,7 @@ def _quantity(
 
 
 def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
-    """Return draws of the errors of all coefficients, shape (coefficients, draws); fewer draws for very large grids."""
+    """Return random draws of the coefficients' errors, shape (coefficients, draws); few for very large grids."""
     estimate = _without_margins(results.estimate)
     if not isinstance(estimate, NormalEstimate):
         return np.zeros((len(estimate.names), 1))
@@ -351,7 +351,7 @@ def _moved(
     link: str,
     over: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
-    """Return the change of each quantity for each drawn error of the coefficients, shape (quantities, draws)."""
+    """Return the change of each tabulated quantity for each drawn error of the coefficients, (quantities, draws)."""
     found: Any = 0.0
     for w, X, eta in blocks:
         shifted = eta[:, None] + np.nan_to_num(X) @ errors
@@ -373,7 +373,7 @@ def _table(
     over: Sequence[str],
     tested: bool = True,
 ) -> MarginalTable:
-    """Return the table of quantities, sorted by row of the grid, then by tau."""
+    """Return the table of means, comparisons or slopes, sorted by row of the grid, then by tau."""
     results, many = call.results, len(each)
     value, fixed = (np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed"))
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
@@ -398,7 +398,7 @@ def _numbers(
     tested: bool,
     moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return the numbers of a table, NaN where a quantity is not identified, and the number of draws for intervals.
+    """Return a table's numbers, NaN where a quantity is not identified, and the number of draws for intervals.
 
     Quantities that depend on no coefficient have neither error nor test.
     """
@@ -458,7 +458,7 @@ def _without_margins(estimate: Estimate) -> Estimate:
 
 
 def _legend(call: _Call, over: Sequence[str], numbers: Mapping[str, FloatArray], draws: int) -> tuple[str, ...]:
-    """Return the sentences below a table that say how to read it."""
+    """Return the sentences below a table that say how to read the table."""
     lines = []
     if over:
         each = ", ".join(f"{name} ({len(call.known[name].levels)})" for name in over)

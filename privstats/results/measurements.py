@@ -3,7 +3,7 @@
 The numbers are the releases themselves, before any inference: noisy sums over rows, or privately chosen values. The
 summed columns are either columns of the data, shifted and scaled into [-1, 1] by their declared bounds, or coordinates
 that depend on earlier releases (such as scores at a starting value). Sums of the first kind mean the same in all fits
-of one plan and may be averaged; those of the second kind are specific to one fit.
+of one plan and may be averaged; sums of the second kind are specific to one fit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COLUMNS = ("question", "index", "coordinate", "value", "law", "noise_in", "scale
 
 
 class Form(NamedTuple):
-    """Name of the law of a noise v, its density up to a factor, and the quantity to which the noise is added."""
+    """Name and density (up to a factor) of the law of the noise v, and the quantity to which v is added."""
 
     name: str
     density: str
@@ -51,12 +51,12 @@ CORRELATED = ("MatrixTLaw", "RankErrors", "RankLaw")  # laws with correlated coo
 
 
 def as_frame(releases: Sequence[Release]) -> pd.DataFrame:
-    """Return a frame with a row for each released number."""
+    """Return a DataFrame with a row for each released number."""
     return pd.DataFrame([row for release in releases for row in _rows(release)], columns=list(COLUMNS))
 
 
 def as_json(releases: Sequence[Release]) -> str:
-    """Return JSON text with an object for each release."""
+    """Return JSON text with an object for each release (the answer to one query of the data)."""
     return json.dumps([_written(release) for release in releases], allow_nan=False)
 
 
@@ -75,12 +75,12 @@ def _rows(release: Release) -> Iterator[tuple[Any, ...]]:
 
 
 def _each(values: FloatArray, k: int) -> FloatArray:
-    """Return a number for each coordinate; if every cell has the same law, its numbers are repeated for each cell."""
+    """Return a number for each of k coordinates; numbers that hold in every group of rows are repeated for each."""
     return np.resize(values, k)
 
 
 def _scale(law: Any) -> FloatArray:
-    """Return the scale of each coordinate in the density of its law; NaN for laws without scales."""
+    """Return the scale of each noise coordinate in the density of the law; NaN for laws without scales."""
     law = getattr(law, "noise", law)
     if hasattr(law, "rate"):
         return np.array([1 / law.rate])

@@ -45,7 +45,7 @@ class ModelView:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitNumbers:
-    """Estimates, standard errors and facts of a fit, as objects of pandas.
+    """Estimates, standard errors and public information about a fit, as objects of pandas.
 
     A property that the fit lacks raises an AttributeError without text; `Results.__getattr__` adds an alternative.
 
@@ -54,7 +54,7 @@ class FitNumbers:
     estimate : Estimate
         Estimate, standard errors and noise, in the user's units.
     facts : FitFacts
-        The public facts of the fit.
+        Public information about the fit: call, guarantee and method.
     releases : tuple of Release
         All numbers that were computed from the rows.
     account : Account
@@ -68,7 +68,7 @@ class FitNumbers:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger to which the fit was charged; without one in the call, a spent ledger of this fit alone."""
+        """The ledger to which the fit was charged; without a ledger in the call, a spent ledger of this fit alone."""
         return Ledger.over(self.account)
 
     @property
@@ -128,12 +128,12 @@ class FitNumbers:
 
     @property
     def nobs(self) -> float:
-        """Number of rows of the data; NaN if it is private."""
+        """Number of rows of the data; NaN if this number is private."""
         return math.nan if self.facts.rows is None else self.facts.rows
 
     @property
     def nobs_used(self) -> float:
-        """Released number of rows used; NaN if it was not released."""
+        """Released number of rows used; NaN if this number was not released."""
         return self.facts.used_value
 
     @property
@@ -159,12 +159,12 @@ class FitNumbers:
 
     @property
     def guarantee(self) -> Promise:
-        """The guarantee: its parameters and its neighbouring relation."""
+        """The privacy guarantee: parameters and neighbouring relation."""
         return self.facts.promise
 
     @property
     def domain(self) -> Any:
-        """The declared bounds and levels."""
+        """The declared bounds and levels of the columns."""
         return None if self.facts.design is None else self.facts.design.domain
 
     @property
@@ -174,7 +174,7 @@ class FitNumbers:
 
     @property
     def budget(self) -> pd.DataFrame:
-        """A row for each question: its name, its share of the budget, and its cost."""
+        """A row for each question (query of the data): name, share of the budget, and cost."""
         rows = [(name, share, self.facts.divided.part(share).budget) for name, share in self.facts.budget]
         return pd.DataFrame(rows, columns=["question", "share", "cost"])
 
@@ -235,7 +235,7 @@ class FitNumbers:
 
     @property
     def df_resid(self) -> float:
-        """Number of rows of the data minus the number of coefficients, for each tau; NaN if it is private.
+        """Number of rows of the data minus the number of coefficients, for each tau; NaN if the former is private.
 
         Examples
         --------
@@ -261,7 +261,7 @@ class FitNumbers:
     def rsquared(self) -> float:
         """R squared of least squares, ``1 - (sigma / response_sd)^2`` of released `diagnostics`, at least 0.
 
-        It includes both noises, which are small with moments (suffstats). Other methods release both with a small share
+        It includes the noise of both, which is small with moments (suffstats). Others release both with a small share
         of the budget: R squared may be wrong by 0.2 and more. Without an intercept it is about zero, as in statsmodels.
         It is NaN if the variance of the response is below its noise; methods that do not release this variance lack
         the attribute.
@@ -355,7 +355,7 @@ class FitNumbers:
         return self.facts.link
 
     def _heteroskedastic(self) -> FitNumbers:
-        """Return the fit if its standard errors are HC1, of least squares; otherwise raise AttributeError."""
+        """Return the fit if the standard errors are HC1 of least squares; otherwise raise AttributeError."""
         if not (self.facts.least_squares and self.cov_type in HETEROSKEDASTIC):
             raise AttributeError
         return self

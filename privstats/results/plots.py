@@ -106,7 +106,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
-    """Return the title: the formula in at most two lines, then the kind of interval and the budget."""
+    """Return the title of a plot: the formula in at most two lines, then the kind of interval and the budget."""
     formula = textwrap.fill(results.formula, width, max_lines=2, placeholder=" ...")
     given = rows["conf_low"].notna().any()
     kind = f"{1 - alpha:.0%} intervals" if given else "estimates without intervals"
@@ -121,7 +121,7 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
 
 
 def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the rows to plot: the rows of `terms`, in this order; by default all but the intercept."""
+    """Return the estimates to plot: the rows of `terms`, in this order; by default all but the intercept."""
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
@@ -146,7 +146,7 @@ def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = 
 
 
 def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
-    """Return a panel: a path if labels end in tau or q, bars if they end in bins, otherwise rows by name."""
+    """Return a panel of a plot: a path if labels end in tau or q, bars if they end in bins, otherwise rows by name."""
     key, name = results.facts.keys[-1], rows["panel"].iloc[0]
     if key in ALONG:
         rows = rows.sort_values(key, kind="stable")
@@ -159,7 +159,7 @@ def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
 
 
 def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    """Return the edges of adjacent intervals; None if the bins are not adjacent intervals."""
+    """Return the edges of bins that are adjacent intervals; None if they are not."""
     try:
         ends = [tuple(map(float, found.groups())) for found in map(INTERVAL.fullmatch, bins) if found]
     except ValueError:
@@ -179,9 +179,9 @@ class Panel:
     at : array
         Position of each estimate.
     along : str
-        Name of the axis of positions, if they are numbers.
+        Name of the axis of positions, if the positions are numbers.
     names : tuple of str
-        Texts at the positions, if they are no numbers.
+        Texts at the positions, if the positions are not numbers.
     widths : array, optional
         Widths of the bars.
     """
@@ -195,7 +195,7 @@ class Panel:
 
     @property
     def upright(self) -> bool:
-        """Whether estimates are drawn upwards, as heights."""
+        """Whether the panel draws estimates upwards, as heights."""
         return not self.names
 
     @property

@@ -1,4 +1,4 @@
-"""Fitted means and quantiles at new rows, through the fitted linear map."""
+"""Fitted means and quantiles at new rows, computed from the fitted coefficients."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Prediction:
         )
 
     def _linear(self, alpha: float) -> FloatArray:
-        """Return linear predictors, their std errors, and the ends of their intervals, shape (4, rows)."""
+        """Return linear predictors, std errors, and lower and upper ends of intervals, shape (4, rows)."""
         values = np.full((4, len(self._X)), np.nan)
         complete = np.flatnonzero(~np.isnan(self._X).any(axis=1))
         for rows in (complete[k : k + CHUNK] for k in range(0, len(complete), CHUNK)):
@@ -166,7 +166,7 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 
 
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
-    """Return X as contrasts of the coefficients of all tau: columns of other tau than the given one are zero."""
+    """Return X as contrasts of the coefficients of all tau; columns of other tau than `tau` are zero."""
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:
         raise FormulaError("predict needs the coefficients of all terms; read fit.params")
@@ -176,7 +176,7 @@ def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -
 
 
 def linear_map(estimate: Estimate, X: FloatArray) -> FloatArray:
-    """Return ``X theta``; NaN where a row of X is incomplete or its prediction is not identified."""
+    """Return linear predictors ``X theta``; NaN where a row of X is incomplete or a prediction is not identified."""
     complete = ~np.isnan(X).any(axis=1)
     values = np.full(len(X), np.nan)
     rows = X[complete]

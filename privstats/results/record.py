@@ -38,7 +38,7 @@ def written(value: object) -> dict[str, Any]:
 
 
 def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
-    """Return the object of class `kind` that `written` wrote.
+    """Return the object of class `kind` from the numbers, texts, lists and dicts that `written` made of it.
 
     Raises
     ------

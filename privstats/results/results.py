@@ -37,7 +37,7 @@ class Results(FitNumbers):
     estimate : Estimate
         Estimate, standard errors and noise, in the user's units.
     facts : FitFacts
-        The public facts of the fit.
+        Public information about the fit: call, guarantee and method.
     releases : tuple of Release
         All numbers that were computed from the rows.
     account : Account
@@ -268,7 +268,7 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means: each level less the first one, or the effect of 1 more of a number.
+        """Return differences of marginal means: each level less the first, or the effect of a number increased by 1.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ class Results(FitNumbers):
         DataFrame
             A row for each number: question, index, coordinate, value; law of the noise, the quantity to which the noise
             is added (the value, the score at it, or its rank), its scale (NaN if the law depends on the rows) and
-            standard deviation; cost of the whole question. Values are the releases themselves: sums of columns scaled
+            standard deviation; cost of the whole query. Values are the releases themselves: sums of columns scaled
             into [-1, 1] by their declared bounds, or of coordinates that depend on earlier releases of this fit.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
@@ -445,7 +445,7 @@ class Results(FitNumbers):
         return column_names(tidy(self, alpha, exp), names)
 
     def glance(self, names: str | None = None) -> pd.DataFrame:
-        """Return a frame with one row that describes the fit; `names` as in `tidy`."""
+        """Return a frame with one row: guarantee, rows, method and diagnostics of the fit; `names` as in `tidy`."""
         return column_names(glance(self), names)
 
     def plot(
@@ -523,7 +523,7 @@ class Results(FitNumbers):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result to a JSON file, which `load` reads.
 
-        Its content is that of `to_dict`.
+        The file has the content of `to_dict`.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ModelColumn:
-    """A fit as a column of the table: its head, its cells by label, its number of rows and its guarantee."""
+    """A fit as a column of a table of fits: head, cells by label, number of rows, and privacy guarantee."""
 
     head: str
     entries: Mapping[Label, Cell]
@@ -81,7 +81,7 @@ class ModelColumn:
 def table_of_fits(
     results: Any, fmt: str, names: Sequence[str] | None, rename: Mapping[str, str] | None, stars: bool, digits: int
 ) -> TableText:
-    """Return fits side by side as text, Markdown, LaTeX, HTML or CSV."""
+    """Return a table of several fits side by side as text, Markdown, LaTeX, HTML or CSV."""
     fits = _checked(results, names)
     if fmt not in FORMATS:
         raise OptionError(f"fmt is {quote(fmt)}; write fmt={' or '.join(map(repr, FORMATS))}")
@@ -123,7 +123,7 @@ class SideBySide:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """All labels: terms in the order of their first appearance, and for each term its tau in order."""
+        """All labels of rows: terms in the order of their first appearance, and the tau of each term in order."""
         found = dict.fromkeys(label for model in self.models for label in model.entries)
         place = {term: k for k, term in reversed([*enumerate(label[0] for label in found)])}
 
@@ -229,7 +229,7 @@ def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[lis
 def _entries(
     fit: FitNumbers, keys: tuple[str, ...], rename: Mapping[str, str], stars: bool, digits: int
 ) -> dict[Label, Cell]:
-    """Return the entries of a fit by label: the term, then a part for each key, None if the fit lacks the key."""
+    """Return a fit's table cells by label: the term, then a part for each key, None if the fit lacks the key."""
     values = TableValues.of(fit, 0.05)
     plain = without_errors(fit.facts, values)
     entries: dict[Label, Cell] = {}
@@ -289,7 +289,7 @@ def _guarantee(fit: FitNumbers) -> str:
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Return groups of column numbers: the columns of a group fit side by side into a line."""
+    """Return groups of column numbers such that the columns of a group fit into one line."""
     chosen: list[int] = []
     for k, width in enumerate(widths):
         if chosen and sum(widths[j] for j in chosen) + width > room:
@@ -329,7 +329,7 @@ def _notes(fits: Sequence[FitNumbers], models: Sequence[ModelColumn], stars: boo
 
 
 def _covariance(fit: FitNumbers) -> str | None:
-    """Return the kind of the standard errors, in the words of the summary."""
+    """Return the kind of a fit's standard errors, in the words of the summary."""
     asked = fit.facts.cov_type
     if asked in ("HC2", "HC3"):
         return "HC1"
@@ -353,9 +353,9 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
-    """Return the guarantee of all fits together, of the first kind in `COUNTED` that can count all their guarantees.
+    """Return the guarantee of all fits together, of the first kind in `COUNTED` that can add up their guarantees.
 
-    For (eps, delta) the deltas add up, and eps is the one that the mechanisms keep at the total delta.
+    For (eps, delta) the deltas add up, and eps is the value that the mechanisms keep at the total delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

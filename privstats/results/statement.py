@@ -1,4 +1,4 @@
-"""The methods paragraph of a paper: method and guarantee of a fit in words, from its public facts and releases."""
+"""The methods paragraph of a paper: method and guarantee of a fit in words, from public information and releases."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _rows(facts: FitFacts) -> Iterable[str]:
 
 
 def guaranteed(facts: FitFacts, chain: bool) -> str:
-    """Return the guarantee as a sentence: who is protected, how strongly, and with which exceptions."""
+    """Return the privacy guarantee as a sentence: who is protected, how strongly, and with which exceptions."""
     promise, changed = facts.promise, _changed(facts.neighbors)
     match promise:
         case ApproxDP(eps=eps, delta=delta):
@@ -240,7 +240,7 @@ def others_counted(facts: FitFacts) -> str:
 
 
 def promise_papers(promise: Promise) -> tuple[str, ...]:
-    """Return the references that define a kind of guarantee."""
+    """Return the references to papers that define a kind of privacy guarantee."""
     return next((papers for kind, papers in PROMISE_PAPERS if isinstance(promise, kind)), ())
 
 

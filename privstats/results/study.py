@@ -1,4 +1,4 @@
-"""The results of a study: its fits in the order of their plans."""
+"""The results of a study (several planned fits): the fits in the order of the plans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StudyResults(Sequence[Results]):
     digest : str
         Digest of the study.
     failed : tuple of str
-        For each plan the reason why it gave no fit, although it was charged; empty if it gave one.
+        For each plan the reason why it gave no fit, although the budget was charged; empty if it gave a fit.
     """
 
     calls: tuple[str, ...]
@@ -85,7 +85,7 @@ def study_results_of(content: Mapping[str, Any]) -> StudyResults:
     Raises
     ------
     OptionError
-        If the content is not that of a study's results.
+        If the content is not the results of a study.
     """
     found: list[Any] = [content.get(name) for name in ("calls", "failed", "fits")]
     if not all(isinstance(each, list) for each in found) or len({len(each) for each in found}) > 1:

@@ -166,7 +166,7 @@ def _widths(results: FitNumbers) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class TableValues:
-    """The columns of numbers of a table, each of shape (k,)."""
+    """The columns of numbers of a summary's table, each of shape (k,) for k rows."""
 
     value: FloatArray
     sd: FloatArray
@@ -179,7 +179,7 @@ class TableValues:
 
     @classmethod
     def of(cls, results: FitNumbers, alpha: float) -> TableValues:
-        """Return the columns of numbers for a fit."""
+        """Return the columns of numbers of the summary's table for a fit."""
         estimate = results.estimate
         value, sd, low, high = estimate.coefficients(alpha)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -204,7 +204,7 @@ class References:
 
     @classmethod
     def of(cls, results: FitNumbers, numbers: TableValues) -> References:
-        """Return the notes of a fit; a row of the table without an interval gets a new note if no note is about it."""
+        """Return the notes of a fit; a row without an interval gets a new note if no note is about this row."""
         notes, names = results.notes, results.names
         none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
         texts = [note.text for note in notes]
@@ -262,7 +262,7 @@ def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
 
 
 def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the heads and texts of the labels; a part that repeats the row before is left empty."""
+    """Return heads and texts of the rows' labels; a part that repeats the label of the row before is left empty."""
     if not facts.labels:
         return ("",), tuple((name,) for name in names)
     keys, parts = facts.keys, [tuple(part_of(part) for part in label) for label in facts.labels]
@@ -303,7 +303,7 @@ def _columns(results: FitNumbers, numbers: TableValues, alpha: float, exp: bool,
 def _location(
     results: FitNumbers, numbers: TableValues, ends: tuple[str, str], shares: Column, digits: int
 ) -> tuple[Column, ...]:
-    """Return the columns of a table without tests; columns without any number are left out."""
+    """Return the columns of a table without tests (of means, quantiles or counts); empty columns are left out."""
     facts = results.facts
     counts = results.group_rows
     rows: tuple[Column, ...] = (

@@ -73,7 +73,7 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
 
 
 def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:
-    """Return p-values of differences adjusted by max-t; 1 for a difference that is not given."""
+    """Return max-t adjusted p-values of differences (by the largest of all); 1 for a difference not given."""
     if not isinstance(estimate, NormalEstimate):
         raise OptionError("method='max-t' needs std errors, which the fit does not have; write method='holm'")
     adjusted, given = np.ones(len(R)), ~np.isnan(effect)

@@ -35,7 +35,7 @@ def labelled(label: str, text: str) -> list[str]:
 
 
 def headed(title: str, formula: str) -> list[str]:
-    """Return title and formula in one line if they fit, otherwise on separate lines."""
+    """Return title and formula of a summary in one line if they fit, otherwise on separate lines."""
     whole = f"{title}: {formula}"
     return [whole] if len(whole) <= WIDTH else [f"{title}:", *filled(formula, "  ", "  ")]
 
@@ -134,7 +134,7 @@ class Column:
 
     @property
     def least(self) -> int:
-        """Smallest possible width: the width of the contents and one space."""
+        """Smallest possible width of the column: the width of the contents and one space."""
         return 1 + max(len(self.head), *(len(cell) for cell in self._shown))
 
     @property
@@ -171,7 +171,7 @@ class TextTable:
     name: int = NAME
 
     def without_gaps(self, notes: Sequence[int | None]) -> TextTable:
-        """Return the table with words in empty cells, and the number of the note that explains them."""
+        """Return the table with words in each empty cell, and the number of the note that explains the cell."""
         spans = self.spans or (None,) * len(self.labels)
         words = [
             "" if span is not None else UNKNOWN if note is None else f"none [{note}]"
@@ -185,7 +185,7 @@ class TextTable:
 
     @property
     def start(self) -> int:
-        """Width of the labels, in characters."""
+        """Width of the rows' labels, in characters."""
         return self.name + sum(self._key_widths())
 
     def head(self) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ class TextTable:
         return self._fitted()._lines()
 
     def _fitted(self) -> TextTable:
-        """Return the table with widths that fit into a line; its label columns are joined if nothing else suffices."""
+        """Return the table with widths that fit into a line; the label columns are joined if nothing else suffices."""
         columns = tuple(replace(column, width=max(column.width, column.least)) for column in self.columns)
         if self.start + sum(column.width for column in columns) <= WIDTH:
             return replace(self, columns=columns)
@@ -223,7 +223,7 @@ class TextTable:
         return replace(self, heads=("",), labels=joined, columns=columns, name=2)
 
     def repeated(self) -> tuple[tuple[str, ...], ...]:
-        """Return labels in full: an empty part is filled with the part of the row before."""
+        """Return the rows' labels in full: an empty part is filled with the part of the row before."""
         last: tuple[str, ...] = ("",) * len(self.heads)
         whole = []
         for label in self.labels:
@@ -273,7 +273,7 @@ def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]
 
 
 def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
-    """Return for each name the extra lines before its row, and the text in the row.
+    """Return, for each row's name, the extra lines before the row, and the text in the row.
 
     A name that is too long is printed on a separate line. If the name of a level is too long, the levels of its factor
     are indented below the factor.

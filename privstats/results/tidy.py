@@ -54,7 +54,7 @@ def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
 
 
 def column_names(frame: pd.DataFrame, names: str | None) -> pd.DataFrame:
-    """Return the frame, with the dotted column names of R's broom if `names` asks for them.
+    """Return the frame, with the dotted column names of R's package broom if `names` asks for them.
 
     Raises
     ------
@@ -90,6 +90,6 @@ def glance(results: FitNumbers) -> pd.DataFrame:
 
 
 def numbers_of(promise: Promise) -> tuple[float, ...]:
-    """Return eps, delta, mu and rho of a guarantee; NaN for parameters that it lacks."""
+    """Return eps, delta, mu and rho of a privacy guarantee; NaN for parameters that the guarantee lacks."""
     own = {"delta": 0.0} if isinstance(promise, PureDP) else {}
     return tuple((own | promise.numbers).get(name, math.nan) for name in GLANCE[:4])
