@@ -26,13 +26,14 @@ READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyTyp
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Return the object that `save` wrote to a file: a plan, a study, a fit, or the fits of a study.
+    """Return the object that a method `save` wrote to a file: a plan, a study, a fit, or the fits of a study.
 
     Nothing in a file is executed. The call of a plan is planned again, and the digest is computed again and compared.
 
     Parameters
     ----------
     path : str or PathLike
+        Path of the file.
 
     Returns
     -------

@@ -188,6 +188,7 @@ class Columns:
         verb : str
             "dp_hist" or "dp_mode", for errors.
         bins : int or sequence of float, optional
+            Number of equal bins, or their edges in ascending order.
         step : float, optional
             Step of the declared grid of values; without bins, each grid point gets a bin of its own.
 

@@ -119,9 +119,11 @@ class LevelFactor:
     Parameters
     ----------
     code : str
+        The factor, as the formula writes it.
     name : str
         Name of the data's column.
     levels : Levels
+        The declared levels of the column.
     contrast : object
         Coding of the levels as dummies or other contrasts, an object of patsy.
     """
@@ -155,6 +157,7 @@ class CutFactor(LevelFactor):
     Parameters
     ----------
     of : NumericFactor
+        The expression that is cut.
     edges : tuple of float
         Ascending limits of the intervals; the first and last are at or beyond the bounds of `of`.
     """

@@ -22,6 +22,7 @@ class Hint:
     Parameters
     ----------
     mean, sd : float, optional
+        Mean and standard deviation of a numeric column.
     shares : tuple of (level, float)
         Shares of the levels; for a column of zeros and ones the levels are 0 and 1.
     """

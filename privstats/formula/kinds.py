@@ -60,6 +60,7 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
     Parameters
     ----------
     domain : mapping of str to Known
+        Declared bounds or levels of each column or expression, by name.
     reads : mapping of str to iterable of str
         The columns that each declared name reads: itself, or the columns of a factor.
     types : mapping of str to dtype

@@ -43,6 +43,7 @@ def synthetic(
     ----------
     domain : Domain
     reads : sequence of str
+        Names of the columns.
     crossed : sequence of tuple of str
         Sets of level columns; each combination of their levels is among the points, `repeats` times.
     ends : mapping of str to sequence of float

@@ -30,7 +30,9 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
     Parameters
     ----------
     made : Terms
+        Description of the columns of the formula's right-hand side.
     params : ndarray, shape (columns,)
+        Coefficients of the columns.
     domain : Domain
         Declared bounds of the expressions.
     """

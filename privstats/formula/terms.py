@@ -91,6 +91,7 @@ class Product:
     factor : int, optional
         Index of the factor or combination of factors, in `Terms.keys`; None if there is none.
     contrasts : ndarray, shape (levels or 1, columns)
+        Values of the contrasts at each level, one column of contrasts for each column of the model matrix.
     """
 
     columns: tuple[int, ...]
@@ -106,6 +107,7 @@ class Terms:
     Parameters
     ----------
     numeric : mapping of str to NumericFactor or BasisFactor
+        Numeric factors by the text of their expression.
     coded : mapping of str to LevelFactor or NumericFactor
         Factors with levels and conditions, stored as integer codes, by raw column or expression.
     numbers : tuple of Number
@@ -115,6 +117,7 @@ class Terms:
     keys : tuple of Key
         For each code that a block stores of a row, the columns of levels and the conditions that it combines.
     products : tuple of Product
+        Definitions of the columns of the model matrix.
     intervals : tuple of Interval
         Range of each column of the model matrix.
     """

@@ -122,7 +122,7 @@ class Conversation(ABC):
 
         Parameters
         ----------
-        pairs : iterable of (Query, Mechanism)
+        pairs : iterable of (Question, Mechanism)
 
         Returns
         -------

@@ -17,8 +17,8 @@ class Answer:
 
     Parameters
     ----------
-    part : int
-    rows : int
+    part, rows : int
+        Number of the part, and its number of rows.
     digest : bytes
     units : tuple or None
         For sums, each total as whole numbers of grid steps; for vectors, the result for each block of rows. None if the

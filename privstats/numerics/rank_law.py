@@ -209,6 +209,7 @@ class Ends:
     levels : tuple of float
         Probabilities of the quantiles, ascending, in (0, 1).
     kind : {"replace", "add_remove"}
+        Whether neighbouring data sets replace a row, or add or remove one.
     confidence : float
         Confidence of the intervals.
     alone : bool

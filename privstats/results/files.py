@@ -71,7 +71,7 @@ def check_new(path: str | PathLike[str]) -> None:
     Raises
     ------
     OptionError
-        If a file exists at the path, or the directory does not exist.
+        If a file exists at the path, or no file can be written there.
     """
     to = path_of(path)
     if to.exists():

@@ -119,6 +119,7 @@ def accepts(
     Parameters
     ----------
     accepted : iterable of (str, float)
+        Terms, each with the wanted width of its 95% interval.
     widths : mapping of str to float
         Widths of the intervals of the fit.
     outcome : callable

@@ -30,6 +30,7 @@ class ContrastTest:
     estimate : Estimate
         Estimate of the coefficients.
     R : ndarray, shape (q, coefficients)
+        Coefficients of the hypotheses, one row for each.
     null : ndarray, shape (q,)
         The hypothetical values r.
     names : tuple of str

@@ -40,6 +40,7 @@ class LocalProportion:
     n : int
         Number of holders, public.
     promise : PureDP
+        Privacy guarantee of a holder's message.
     seeded : int or str, optional
         The seed, or a description of the given generator; None if the noise comes from the operating system.
     """
@@ -120,11 +121,15 @@ class LocalFit:
     estimate : NormalEstimate
         Estimate in the user's units.
     formula : str
+        The formula, as the user wrote it.
     n : int
         Number of holders, public.
     steps : int
+        Number of steps of the gradient descent.
     step_size : float
+        Factor of each step.
     promise : GaussianDP
+        Privacy guarantee of all messages of a holder.
     seeded : int or str, optional
         The seed, or a description of the given generator; None if the noise comes from the operating system.
     """

@@ -62,6 +62,7 @@ class MarginalTable:
     Parameters
     ----------
     title : str
+        Heading of the printed table.
     frame : DataFrame
         A row for each quantity: term, level (of a mean, or the levels compared), the columns of the grid in which rows
         differ, tau if there are several, estimate, std_error, statistic, p_value, conf_low, conf_high, noise_share,
@@ -111,9 +112,11 @@ class _Grid:
     Parameters
     ----------
     rows : DataFrame
+        The synthetic rows, at which means are computed.
     keys : DataFrame
         Columns of the grid by which the rows of the table differ.
     averaged : int
+        Number of consecutive rows of the grid that are averaged into one row of the table.
     over : tuple of str
         Factors whose levels are averaged.
     """

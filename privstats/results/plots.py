@@ -175,7 +175,9 @@ class Panel:
     Parameters
     ----------
     name : str
+        Title of the panel.
     rows : DataFrame
+        The estimates and their intervals.
     at : array
         Position of each estimate.
     along : str

@@ -112,6 +112,7 @@ class SideBySide:
     keys : tuple of str
         Parts of labels other than the term: "tau", "group".
     models : tuple of ModelColumn
+        The fits, each as a column of cells.
     notes : str
         Sentences below the table.
     """

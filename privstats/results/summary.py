@@ -48,6 +48,7 @@ class Summary:
     Parameters
     ----------
     title, formula : str
+        Heading of the summary, and the formula of the fit.
     facts : tuple of (str, str)
         Lines above the table: guarantee, rows, method, assumptions, ledger.
     table : TextTable

@@ -119,6 +119,7 @@ class Column:
     Parameters
     ----------
     head : str
+        Heading of the column.
     cells : tuple of str
         Rounded numbers.
     width : int
@@ -158,6 +159,7 @@ class TextTable:
     labels : tuple of tuple of str
         Labels of each row.
     columns : tuple of Column
+        Columns of numbers, to the right of the labels.
     spans : tuple of (tuple of (int, str) or None)
         For each row None, or a text in place of its cells and the first column that it replaces.
     name : int
