@@ -1,6 +1,6 @@
-"""TRUSTED. Blocks of rows inside the gate: numbers on a grid and codes of factors. Arithmetic is row by row.
+"""TRUSTED. Blocks of confidential rows: numbers on a grid and codes of factors' levels; arithmetic is row by row.
 
-`Design.block` and `Columns.block` make a block, which stays inside the gate. Its public layout describes every column,
+`Design.block` and `Columns.block` make a block, which is never released. A public layout describes every column,
 so that one method, `Block.times`, serves every row function; each row's result is a function of that row, bit by bit.
 """
 
@@ -120,7 +120,7 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A block of rows inside the gate, as numbers and codes of levels.
+    """A block of confidential rows, as numbers and codes of factors' levels.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ MANY_COLUMNS = 300  # number of columns above which collinear predictors are not
 
 
 class Mean(Protocol):
-    """Interface of a family with its link: its name, the support of the response, and the mean."""
+    """Interface of a family with a link function: name, support of the response, and mean of the response."""
 
     @property
     def name(self) -> str: ...
@@ -149,7 +149,7 @@ class Design:
 
     @property
     def response_bounds(self) -> tuple[float, float]:
-        """Range of the response after it is scaled by its centre and half-range."""
+        """Range of the scaled response, which is (response - centre) / half-range."""
         lo, hi = self._outcome_interval.lo, self._outcome_interval.hi
         return (lo - self.response_center) / self.response_half, (hi - self.response_center) / self.response_half
 

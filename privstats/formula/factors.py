@@ -62,7 +62,7 @@ class NumericFactor:
 
     @property
     def probe(self) -> Any:
-        """One synthetic row of the factor, from which patsy derives its columns."""
+        """One synthetic row of the factor, from which patsy derives the factor's columns."""
         return numeric_probe(0)
 
     @property
@@ -152,7 +152,7 @@ class LevelFactor:
 
 @dataclass(frozen=True, eq=False)
 class CutFactor(LevelFactor):
-    """A bounded expression cut at public edges: its level is the interval in which its value lies.
+    """A bounded expression cut at public edges: a row's level is the interval that contains the expression's value.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
 
 
 def refuse_few_rows(code: str, many: int, rows: int | None) -> None:
-    """Refuse a factor of `many` levels if the public number of rows is too small for them.
+    """Refuse a factor of `many` levels if the public number of rows is too small for so many levels.
 
     Raises
     ------

@@ -32,7 +32,7 @@ def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
 
 
 def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with the result NaN if an argument is NaN, so that a comparison with it is not false."""
+    """Return `function` with the result NaN if an argument is NaN, so that comparisons with NaN are not false."""
 
     def values(*arguments: Any) -> Any:
         missing = np.logical_or.reduce(np.broadcast_arrays(*(np.isnan(part) for part in arguments)))
@@ -42,13 +42,13 @@ def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logical(function: Callable[..., Any]) -> Rowwise:
-    """Return a logical function with values 0 and 1; every argument except 0 counts as true."""
+    """Return a logical function, such as "and", with values 0 and 1; every argument except 0 counts as true."""
     truth = _unknown_where_missing(lambda *parts: function(*(np.not_equal(part, 0).astype(float) for part in parts)))
     return Rowwise(truth, lambda *_: Interval(0.0, 1.0))
 
 
 def relation(function: Callable[..., Any]) -> Rowwise:
-    """Return a comparison of two numbers with values 0 and 1; NaN if a number is NaN."""
+    """Return a comparison of two numbers, such as "<", with values 0 and 1; NaN if a number is NaN."""
     return Rowwise(_unknown_where_missing(lambda a, b: function(a, b).astype(float)), lambda *_: Interval(0.0, 1.0))
 
 

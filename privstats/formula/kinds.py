@@ -85,7 +85,7 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
 
 
 def _cure(known: Known, dtype: Any) -> str | None:
-    """Return another declaration for a column whose type does not fit the present one; None if it may fit."""
+    """Return what else to declare for a column whose type does not fit the declared bounds or levels, or None."""
     kind, numeric = kind_of(dtype), kind_of(dtype) in ("number", "truth")
     if isinstance(known, Levels):
         fits = kind == "text" or (numeric and any(not isinstance(level, str) for level in known.values))

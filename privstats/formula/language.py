@@ -1,4 +1,4 @@
-"""The interface to patsy: it parses formulas, codes factors, names columns, and reads hypotheses.
+"""The interface to the package patsy, which parses formulas, codes factors, names columns and reads hypotheses.
 
 patsy gets texts, declared levels and public points, never a row of the data. It decides which dummies are redundant,
 how columns are named, and the values of contrasts and spline bases. No other file imports patsy.
@@ -93,7 +93,7 @@ def parse_formula(formula: Any, like: str) -> Formula:
 
 @lru_cache(maxsize=FORMULAS)
 def _read(formula: str) -> Formula | None:
-    """Return a parsed formula; None if it cannot be read."""
+    """Return a parsed formula; None if the text cannot be read as a formula."""
     try:
         tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
     except Exception:  # patsy raises more than PatsyError on malformed text
@@ -138,19 +138,19 @@ class _Probe:
 
 
 def numeric_probe(columns: int) -> Any:
-    """Return one synthetic row of a numeric factor with this number of columns."""
+    """Return one synthetic row, for patsy, of a numeric factor with this number of columns."""
     return np.zeros(1) if columns == 0 else np.zeros((1, columns))
 
 
 def level_probe(levels: Sequence[Any], contrast: Any) -> Any:
-    """Return one synthetic row of a factor with these levels and this coding."""
+    """Return one synthetic row, for patsy, of a factor with these levels and this coding (contrasts)."""
     return C(pd.Categorical.from_codes([0], categories=pd.Index(list(levels), dtype=object)), contrast)
 
 
 def code_columns(
     terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[Subterm, ...]]:
-    """Return the names of a formula's columns, and the subterms that generate them, in order.
+    """Return the names of a formula's columns, and the products of factors (subterms) that generate the columns.
 
     Parameters
     ----------

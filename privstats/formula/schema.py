@@ -1,4 +1,4 @@
-"""Checks of a frame outside the gate: of its type, and of the names and types of its columns, which are public."""
+"""Checks of a DataFrame before any cell is read: of the names and types of its columns, which are public."""
 
 from __future__ import annotations
 

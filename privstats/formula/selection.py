@@ -1,4 +1,4 @@
-"""Selection and weights of rows, decided row by row inside the gate, so that they stay as private as the rows.
+"""Selection and weights of rows, decided row by row during a fit, and as confidential as the rows.
 
 If a frame were filtered before a fit, its length, which counts as public, would depend on confidential values.
 """

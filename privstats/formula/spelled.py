@@ -1,4 +1,4 @@
-"""A fitted linear predictor as an expression in columns, which other functions can use. All of it is public.
+"""A fitted linear predictor as an expression in columns, which other functions can use; all parts are public.
 
 Each term is a coefficient times expressions of the formula, clamped to their declared bounds, times conditions on
 levels. Columns of one basis become one piecewise polynomial: their sum, weighted by the coefficients.

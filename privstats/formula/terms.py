@@ -299,7 +299,7 @@ class Terms:
         return np.vstack(rows)
 
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
-        """Return the possible combinations of levels of each group of factors that are treated as one."""
+        """Return, for each group of factors that are treated as one, the possible combinations of their levels."""
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
         cells = []
@@ -351,7 +351,7 @@ def key_of(part: Factor) -> str:
 
 
 def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
-    """Return the description of the columns of a formula's subterms.
+    """Return the description (`Terms`) of the columns for a formula's products of factors (subterms).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""TRUSTED. Values of formulas in each row: cells clamped to their declarations, and whitelisted expressions.
+"""TRUSTED. Values of formulas in each row: cells clamped to declared bounds or levels, and whitelisted expressions.
 
 Every value depends on the cells of its own row alone, to the last bit: cells are read one by one, and arithmetic is
 elementwise. The same code walks an expression for its bounds (`expression.bounds_of`) and for its values, so that

@@ -1,4 +1,4 @@
-"""Rows on the workers of a cluster: a task is sent to each part of the rows, and its result is returned.
+"""Rows on the workers of a cluster: a task is sent to each part of the rows, and the task's result returned.
 
 One task reads a whole part. The result is confidential until a mechanism has added noise: it is sent from the worker to
 the process that runs the fit, and nowhere else. The cluster is trusted with the results, as it is with the rows.
@@ -47,7 +47,7 @@ class Shipped(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PassWork(Shipped):
-    """A task for one pass of a fit over the rows of a part.
+    """A task for one pass of a fit over a part of the rows.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class CellElsewhere(ValuesElsewhere):
 
 
 def open_rows(source: Any, *seen: Any) -> BlockRows:
-    """Return the rows of a source, in this process or on a cluster; `seen` are the other arguments of `BlockRows`."""
+    """Return a source's rows, in this process or on a cluster; `seen` are further arguments of `BlockRows`."""
     return (RowsElsewhere if elsewhere(source) else BlockRows)(source, *seen)
 
 

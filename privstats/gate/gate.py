@@ -92,7 +92,7 @@ class Conversation(ABC):
     planned : iterable of Planned
         The queries that may be asked, each with a budget.
     stream : callable
-        Returns the generator of random numbers for a kind and a label.
+        Returns the generator of random numbers for a kind of use and a query's label.
 
     Attributes
     ----------
@@ -265,7 +265,7 @@ class Gate(Conversation):
     planned : iterable of Planned
         All queries of the plan, which have been charged.
     stream : callable
-        Returns the generator of random numbers for a kind and a label.
+        Returns the generator of random numbers for a kind of use and a query's label.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ class TextLines:
         return sum(map(len, self._lines()))
 
     def head(self) -> pd.DataFrame:
-        """Return a frame without rows; all columns are floats, so that the formula alone decides their declarations."""
+        """Return a frame without rows; all columns are floats, so that only the formula decides what to declare."""
         return _frame(self.names, [[] for _ in self.names]).astype(float)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
@@ -173,7 +173,7 @@ def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[s
 
 
 def cells_of(line: bytes, separator: str) -> list[str] | None:
-    """Return the cells of a line; None if it is not UTF-8 or its quotes are unbalanced.
+    """Return the cells of a line; None if the line is not UTF-8 or has unbalanced quotes.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class RowPart:
         return True
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Yield the frames with all their columns."""
+        """Yield the DataFrames of this part of the rows, with all columns."""
         yield from self.frames
 
     def __reduce__(self) -> tuple[Any, ...]:

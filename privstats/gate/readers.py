@@ -33,7 +33,7 @@ def plainly(work: Callable[[], Any]) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Batches:
-    """Frames that a function returns again in each pass, so that they are never all in memory.
+    """DataFrames of rows that a user's function returns again in each pass over the rows; never all in memory.
 
     A pass before those of the fit reads the columns from the first frame and, only if the number of rows is asked for,
     the other frames. Errors in that pass are not shown, because their texts may depend on the rows.

@@ -77,7 +77,7 @@ class Rehearsal(Conversation):
     whole : Promise
         Budget of each query that is not planned yet.
     stream : callable
-        Returns the generator of random numbers for a kind and a label, for kind "rehearsal".
+        Returns the generator of random numbers for a kind of use, here "rehearsal", and a query's label.
     planned : iterable of Planned
         Queries that earlier rounds found.
     branch : str, optional

@@ -38,7 +38,7 @@ UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row does not coun
 class RowMap(Protocol):
     """A row-wise map from raw columns to blocks of rows. `complete`: whether every row counts, whatever its cells are.
 
-    A block depends only on the cells of the columns in `reads`, clamped to their declarations in `domain`.
+    A block depends only on the cells of the columns in `reads`, clamped to the bounds or levels in `domain`.
     """
 
     @property
@@ -287,11 +287,11 @@ class RowValues:
         return _OneCell(self, k, self._cells.of(k))
 
     def all(self) -> FloatArray:
-        """Return all values, shape (n, dim), in the order of their rows."""
+        """Return the vectors of all rows, shape (n, dim), in the order of the rows."""
         return np.concatenate([np.zeros((0, self._dim)), *self.scan()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
-        """Return the results of the function `take` for the values of each block of rows, one block at a time."""
+        """Return the results of the function `take` of the rows' vectors, one block of rows at a time."""
         return map(take, self._kept.again(self._made()))
 
     def _made(self) -> Iterator[FloatArray]:

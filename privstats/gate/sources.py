@@ -58,7 +58,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Unread:
-    """A number of rows without data, for plans.
+    """A source of rows without data, of which only the number of rows is known, for plans.
 
     Parameters
     ----------

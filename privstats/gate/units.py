@@ -101,7 +101,7 @@ class Units:
         return hashes
 
     def hashes(self, columns: Mapping[str, pd.Series], domain: Mapping[str, Known], many: int) -> Hashes:
-        """Return the hash of each row's cells, clamped to their declarations; 0.0 and -0.0 are alike, as are NaNs."""
+        """Return the hash of each row's cells, clamped to declared bounds; 0.0 and -0.0 are alike, as are NaNs."""
         hashes = np.full(many, self._hash(""), dtype=np.uint64)
         for name, column in columns.items():
             values, legal = admitted(domain.get(name, UNKNOWN), column)

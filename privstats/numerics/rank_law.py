@@ -140,7 +140,7 @@ def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
     """Return the target ranks of all intervals' ends, with the quantiles between them unless `ends_only`; ascending.
 
-    For n values they are T and ``T +- min(h, room)``, with ``T = level n``, h as in `Ends.reaches` and room as in
+    For n values, targets are T and ``T +- min(h, room)``, with ``T = level n``, h as in `Ends.reaches`, room as in
     `rooms`. No target count of a cell decreases as n grows: ``min(h, room)`` increases, since h and room do. So does
     the rest ``max(0, room - h)``, where it is positive, because h is concave in n and room is linear from 0.
     """

@@ -191,7 +191,7 @@ def _number(numbers: Iterable[int | None], same: bool) -> int | None:
 
 
 def _used(every: Sequence[FitFacts], same: bool) -> tuple[float, float] | None:
-    """Return the released number of rows used and its std error: summed over disjoint rows, averaged over the same."""
+    """Return the released number of rows used and its std error: a sum for disjoint rows, a mean for the same rows."""
     counts = [(facts.used_value, 0.0 if facts.used is None else facts.used[1]) for facts in every]
     values, sds = np.array(counts).T
     if all(facts.complete for facts in every) or np.isnan(values).all() or (np.isnan(values).any() and not same):

@@ -21,7 +21,7 @@ DELTA = 1e-6
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
     """Return a note if normal noise, at a small delta, would be much smaller in the most important noisy release.
 
-    The most important release has the largest share, or is the largest matrix if the noise of matrices is not small.
+    The most important release has the largest share of the budget, or is the largest matrix if matrix noise is large.
     How much shorter the intervals would be depends on the share of noise in them. Combined fits have no shares.
     """
     promise = facts.promise

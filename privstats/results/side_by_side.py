@@ -219,7 +219,7 @@ def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
 
 
 def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[list[str], str]:
-    """Return the heads of the columns and the common response; without a common one the heads name the responses."""
+    """Return the columns' heads and the common response; if responses differ, the heads name them."""
     heads = list(names) if names is not None else [f"({k})" for k in range(1, len(fits) + 1)]
     responses = [fit.endog_names for fit in fits]
     if len(set(responses)) == 1:

@@ -252,7 +252,7 @@ def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
 
 
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
-    """Return the number of the first note about one of the names, else of the first note of a kind about all names."""
+    """Return the number of the first note about one of the names; else of the first note, of given kinds, about all."""
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)
     return next(own, None) or next(general, None)

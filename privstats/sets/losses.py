@@ -1,4 +1,4 @@
-"""Sets for mechanisms that minimise a sum of losses or draw theta from it: bounds of a row's score, loss, curvature.
+"""Sets for mechanisms that minimise, or draw theta by, a sum of losses: bounds of a row's score, loss, curvature.
 
 The lengths are those of a score (the derivative of a row's loss by theta) in the norms "score l1", "score l2", "score
 linf" and "score hull", and of the loss itself in the norm "loss". These names differ from those of contributions, so

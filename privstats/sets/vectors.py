@@ -514,7 +514,7 @@ class Squares(Set):
 
     @property
     def entry_step(self) -> float:
-        """Step of the grid of the values; contributions are whole multiples of its square."""
+        """Step of the grid of the values; contributions are whole multiples of the square of this step."""
         return step_of(1.0, ROW_BITS)
 
     @property
