@@ -113,7 +113,7 @@ class DeclaredGrid(Numbers):
 class Estimated(Numbers):
     """Numbers whose bounds are, or will be, estimated privately; the bounds apply only to the expression they name.
 
-    So a release, however wrong, cannot make another expression of the column constant, infinite or contradictory.
+    Therefore a wrong estimate cannot make another expression of the column constant, infinite or contradictory.
     """
 
     @classmethod

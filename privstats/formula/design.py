@@ -371,7 +371,7 @@ class Design:
 
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
-    """Write values to `out`, scaled and rounded to the grid; a NaN makes its row absent."""
+    """Write values to `out`, scaled and rounded to the grid; a NaN makes the row absent (it does not count)."""
     scaled = values - center
     scaled /= half
     present &= ~np.isnan(scaled)

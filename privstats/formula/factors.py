@@ -259,7 +259,7 @@ def cut_factor(code: str, domain: Domain) -> CutFactor | None:
 
 
 def as_edges(bins: Any) -> tuple[float, ...]:
-    """Return edges of bins as numbers; an empty tuple if they are not ascending numbers."""
+    """Return the edges of bins as numbers; an empty tuple if the edges are not ascending numbers."""
     try:
         edges = () if isinstance(bins, str) else tuple(float(edge) for edge in bins)
     except (TypeError, ValueError):

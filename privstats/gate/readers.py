@@ -101,7 +101,7 @@ class Batches:
 
     @staticmethod
     def _read(made: Any, asked: Asked) -> Generator[pd.DataFrame, None, None]:
-        """Return the frames of the function's result one by one, and close it at the end."""
+        """Yield the DataFrames in the user function's result one by one, and close the result at the end."""
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
         end = object()

@@ -242,7 +242,7 @@ class Fold:
             np.add.at(sums, unit, column)
 
     def merge(self, other: Fold) -> None:
-        """Add the sums over other rows of the same privacy units."""
+        """Add the sums that another `Fold` has over other rows of the same privacy units."""
         size = max(len(self.seen), len(other.seen))
         self.sums, self.seen = _grown(self.sums, size), _grown(self.seen, size)
         self.sums[:, : len(other.seen)] += other.sums

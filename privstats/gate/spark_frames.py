@@ -124,7 +124,7 @@ def packed(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the Arrow batches that `packed` has put into cells."""
+    """Yield the Arrow batches of rows that `packed` has stored in cells, one batch in each cell."""
     import pyarrow as pa
 
     for batch in batches:

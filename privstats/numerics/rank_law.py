@@ -95,10 +95,10 @@ def _unit_quantile(tail: float, j: int, J: int) -> float:
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
-    """Return the decrease of the log density, per value above or below a cell's target count, that eps allows.
+    """Return the rate at which the log density may decrease with the error of a cell's count, under a budget eps.
 
-    One row changes the sum of the cells' errors by at most `sensitivity`; a privacy unit has up
-    to `rows` rows; the normaliser may change by as much again.
+    A cell holds the values between two neighbouring boundaries. One row changes the sum of the cells' errors by at most
+    `sensitivity`; a privacy unit has up to `rows` rows; the normaliser may change by as much again.
     """
     return eps / (2 * sensitivity * rows)
 
@@ -110,7 +110,7 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
     Parameters
     ----------
     rate : float
-        Decrease of the log density for each value above or below the target count of a cell.
+        Rate at which the log density decreases with the error of the count of values between two neighbouring ends.
     levels : int
         Number of quantiles whose intervals are drawn together.
     ends_only : bool
@@ -169,7 +169,7 @@ def box_quantile(J: int, confidence: float) -> float:
 
 
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
-    """Return the decrease of the log density, per rank of the largest rank error, that a budget eps allows.
+    """Return the rate at which the log density may decrease with the largest rank error, under a budget eps.
 
     The targets are ``T = level n`` and ``T -+ h``, ``h = sqrt(a n + m^2)``, ``a = z^2 level (1 - level)``; their slopes
     in n are within ``a / 2 m`` of `level`: one more value changes an error by at most ``S = max(level, 1 - level) + a /
@@ -228,12 +228,12 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the density depends on the largest rank error, and not on the sum of the cells' errors."""
+        """Whether the density depends on the largest rank error, and not on the sum of the errors of cells' counts."""
         return len(self.levels) == 1
 
     @property
     def rate(self) -> float:
-        """Decrease of the draw's log density, per rank of the largest error or per value of a cell's error."""
+        """Rate at which the draw's log density decreases with the largest rank error, or with the cells' errors."""
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
         return cell_rate(self.eps, self.rows)
@@ -288,7 +288,7 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return the decrease of the log density if the m outermost numbers of a draw lie beyond all values.
+        """Return the decrease of the log density if the m outermost numbers of a draw lie beyond all data values.
 
         `far` is the innermost one's distance from the end, in ranks. The density is summed over the other numbers.
         """

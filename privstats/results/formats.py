@@ -284,5 +284,5 @@ def _equation(name: str, digits: str, exponent: str | None) -> str:
 
 
 def _letters(k: int) -> str:
-    """Return name k of the sequence a, b, ..., z, aa, ab, ..."""
+    """Return name number k of the sequence of names a, b, ..., z, aa, ab, ..."""
     return (_letters(k // 26 - 1) if k >= 26 else "") + chr(ord("a") + k % 26)

@@ -87,7 +87,7 @@ class Set(ABC):
 
     @property
     def folds(self) -> bool:
-        """Whether the vectors of several rows may be added before projection; False for codes and single values."""
+        """Whether vectors of several rows may be added before projection; False for category codes or single values."""
         return True
 
     @property

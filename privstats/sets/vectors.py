@@ -158,7 +158,7 @@ class Packed(Set):
 class Products(Packed):
     """Products ``v_i v_j``, i <= j, of the coordinates of vectors v of length at most `radius`.
 
-    *l2*, with squares weighted by 1 / sqrt 2: the squared distance is ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2
+    *l2*, squares weighted by 1 / sqrt 2: v and w have squared distance ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2
     (v'w)^2) / 2``, at most radius^4, and the squared length of a contribution half of that. With one entry, both are
     half of radius^4. *nuclear*: the distance is ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, the length radius^2;
     with one entry both are radius^2.
@@ -227,7 +227,7 @@ class SumAndProducts(Packed):
 
     The upper triangle of the sum of ``(s, B)(s, B)'`` is released without its corner B^2; squares weigh 1 / sqrt 2.
 
-    *l2*: the squared distance of two rows is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
+    **l2*: the squared distance of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
     |t|; at |s| = |t| = B with angle cosine c it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``, and at t = 0 ``3/2 B^4``. The
     maximum is 4 B^4, at c = -1. So the distance is 2 B^2, and the length of a contribution ``sqrt(1.5) B^2``. The sum
     of s (the released sum B s divided by B) has the same noise as if released alone with sensitivity 2 B.
@@ -311,7 +311,7 @@ class BoxProducts(Packed):
     Notes
     -----
     Write T0 = 1 with an intercept, else 0; p_i = z_i^2. A group counts as one entry with B = 1, since its p_i add up to
-    at most 1.
+    at most 1. In l2 the last entry is scaled by `last_scale`: p_i <= B_i, 1 or last_scale^2; c_i is square i's weight.
 
     *linf*, replace: squares change by at most 1, other products by at most 2, the count by 1; with weights 2 for
     squares and count the sensitivity is 2. Add/remove: 1 with unit weights.

@@ -19,7 +19,7 @@ LARGEST = 1e150  # entries are clamped to this size first, so that squares are f
 
 @dataclass(frozen=True)
 class WeightedLosses(Set):
-    """Rows (w, x, y, o) with loss ``w l(x't + o; y)`` for a convex l, for mechanisms that minimise the sum of losses.
+    """Rows (weight w, predictors x, response y, offset o) with losses ``w l(x't + o; y)``, l convex, t the parameters.
 
     Projection shortens x to `longest` and lowers w until ``w |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``; s(y)
     is the largest curvature at y divided by the loss's largest curvature (`steepest`, mostly 1). Then, at every
