@@ -457,7 +457,7 @@ def _declared(name: str, known: Any) -> Known:
 
 
 def _hint_from_json(hint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Domain.hint` from the JSON form of a hint."""
+    """Return the arguments of `Domain.hint` from a hint about a column in JSON form."""
     shares = {"shares": dict(hint["shares"])} if "shares" in hint else {}
     return {name: hint[name] for name in ("mean", "sd") if name in hint} | shares
 

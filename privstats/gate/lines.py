@@ -156,7 +156,7 @@ def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
 def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[str]]:
     """Return the cells of lines, column by column; a line without exactly `many` cells gets empty cells.
 
-    Lines of plain characters are all split at once at their separators; others one by one, by `cells_of`.
+    Lines of plain characters are all split at once at the separators; other lines one by one, by `cells_of`.
     """
     between = separator.encode()
     fits = [line.count(between) == many - 1 and not line.translate(None, PLAIN) for line in lines]

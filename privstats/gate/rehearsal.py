@@ -173,7 +173,7 @@ def _synthetic_units(rows: int) -> NDArray[np.float64]:
 
 
 class _ManyValues(RowValues):
-    """Synthetic vectors of rows for a mechanism, each repeated several times."""
+    """Vectors of synthetic rows, each repeated several times, on which a trial run tries a mechanism."""
 
     def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
@@ -271,7 +271,7 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return, for each block, the mask of the rows that count, their vectors, and the projected vectors."""
+    """Return, for each block of rows, the mask of rows that count, and their vectors before and after projection."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)

@@ -30,7 +30,7 @@ class Total:
 
     @classmethod
     def nothing(cls, size: int, step: float) -> Total:
-        """Return the sum of no rows."""
+        """Return the sum over an empty set of rows, which is zero in each of `size` coordinates."""
         return cls((0,) * size, step)
 
     def __add__(self, other: Total) -> Total:

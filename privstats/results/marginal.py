@@ -290,7 +290,7 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return the means, comparisons or slopes of each tau, with gradients in all coefficients."""
+    """Return the means, comparisons or slopes for each tau, with their gradients by the coefficients of all tau."""
     facts, design = results.facts, results.facts.design
     assert design is not None
     blocks = []

@@ -126,7 +126,7 @@ class Packed(Set):
 
     @property
     def entry_step(self) -> float:
-        """Step of the grid of the vectors' entries."""
+        """Step of the grid to which the vectors' coordinates are rounded."""
         return step_of(self.reach, ROW_BITS)
 
     @property
