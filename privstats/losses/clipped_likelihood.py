@@ -17,7 +17,7 @@ LEAST_RESPONSE = 1e-100  # smallest gamma response whose logarithm is taken; sma
 def bounded(
     squared: FloatArray, u: FloatArray, curvature: float, weight: FloatArray | float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the largest weight of a row, and the largest clipping threshold of psi, that bound its curvature.
+    """Return the largest weight of a row, and the largest clipping threshold of psi, that bound the row's curvature.
 
     Parameters
     ----------
@@ -26,6 +26,7 @@ def bounded(
     u : ndarray
         Part of each row's curvature by eta that does not depend on the threshold.
     curvature : float
+        Largest curvature of a row's loss by theta.
     weight : ndarray or float
         Weight of each row in the data.
     """
@@ -52,6 +53,7 @@ class ScoreClip:
     theta : ndarray, shape (width,)
         Coefficients of the released linear predictor z'theta.
     radius, curvature : float
+        Largest length of a row's score, and largest curvature of a row's loss by theta.
     farthest : float
         Largest threshold c.
     """
@@ -80,7 +82,7 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Rows (weight, x, y, offset) for which the loss ``ClippedExponential(farthest)`` has the scores of `ScoreClip`.
+    """Rows (weight, x, y, offset) with which the loss ``ClippedExponential(farthest)`` has the scores of `ScoreClip`.
 
     ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses
     ``1 - y exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, with -x for x.

@@ -105,6 +105,7 @@ class Clamped(RowLoss):
     Parameters
     ----------
     low, high : float
+        Limits of eta.
     unit : float
         Largest response; a value y in [0, 1] is multiplied by it.
 
@@ -282,7 +283,7 @@ class ClippedExponential(RowLoss):
 
     It is convex, since the slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit exp(eta)``
     is below ``limit (1 + y)``; otherwise the loss is linear. So `WeightedLosses` lowers the weights of rows with large
-    y, and `max_curvature` is that at y = 0. Up to sign, Poisson scores ``exp(eta) - y`` clipped at c are slopes of this
+    y, and `max_curvature` holds at y = 0. Up to sign, Poisson scores ``exp(eta) - y`` clipped at c are slopes of this
     loss at (eta - log c, y / c), and gamma scores ``1 - y exp(-eta)`` are slopes at (log y - eta - log c, 1 / c).
 
     Parameters
@@ -320,7 +321,7 @@ class ClippedExponential(RowLoss):
 
 
 def _mills(u: Decimal) -> Decimal:
-    """Return ``phi(u) / Phi(u)``, as one over ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``."""
+    """Return ``phi(u) / Phi(u)``, as the inverse of ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``."""
     with localcontext() as context:
         context.prec += 10 + int(u * u / 2)  # guard digits: for u < 0 the terms alternate in sign and cancel
         half = (_two_pi().sqrt() * (u * u / 2).exp()) / 2

@@ -51,7 +51,7 @@ class Family(ABC):
 
     @abstractmethod
     def slope(self, eta: FloatArray) -> FloatArray:
-        """Return the derivative of the mean response by eta."""
+        """Return the derivative of the mean response by the linear predictor eta."""
 
     @abstractmethod
     def variance(self, eta: FloatArray) -> FloatArray:
@@ -59,12 +59,12 @@ class Family(ABC):
 
     @abstractmethod
     def bend(self, eta: FloatArray) -> FloatArray:
-        """Return the second derivative of the mean response by eta."""
+        """Return the second derivative of the mean response by the linear predictor eta."""
 
     @property
     @abstractmethod
     def largest(self) -> tuple[float, float, float]:
-        """Largest absolute values of mean, slope and bend, over all means that are inside the response's bounds."""
+        """Largest absolute values of mean and first two derivatives by eta, for means inside the response's bounds."""
 
     @property
     @abstractmethod
@@ -72,17 +72,17 @@ class Family(ABC):
         """Largest |psi| over the linear predictors that `fitted` returns; infinite if there is no bound."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
-        """Return the expected second derivative of the loss by eta, ``slope^2 / variance``."""
+        """Return the expected second derivative of the loss by the linear predictor eta, ``slope^2 / variance``."""
         weight: FloatArray = self.slope(eta) ** 2 / self.variance(eta)
         return weight
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi, the score of eta: minus the derivative of the loss by eta."""
+        """Return psi, the score of the linear predictor eta: minus the derivative of the loss by eta."""
         psi: FloatArray = self.slope(eta) / self.variance(eta) * (y - self.mean(eta))
         return psi
 
     def observed(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the loss's second derivative by eta, if that is never negative, or else its expectation."""
+        """Return the loss's second derivative by eta, if never negative, else the expectation of this derivative."""
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:

@@ -35,7 +35,7 @@ class RowFunction(Protocol):
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """Unchanged values of selected columns.
+    """Function of a row: the unchanged values of selected columns.
 
     Parameters
     ----------
@@ -52,12 +52,14 @@ class ColumnValues:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Rows (weight, u) for the set `Squares`, with u = (value - middle) / half for each column.
+    """Rows (weight, u) for the set `Squares`, with u = (value - middle) / half for each column, in [-1, 1].
 
     Parameters
     ----------
     of : ColumnValues
+        The columns.
     middle, half : ndarray, shape (number of columns,)
+        Centre and half-width of each column's range.
     """
 
     of: ColumnValues
@@ -117,7 +119,7 @@ class InStretch:
 
 @dataclass(frozen=True)
 class OnGrids:
-    """Indicators: whether a value is nonzero, and, for each step, whether it is a nonzero multiple of the step.
+    """Indicators: whether a value is nonzero, and, for each step, whether the value is a nonzero multiple of it.
 
     Parameters
     ----------

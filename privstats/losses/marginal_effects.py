@@ -31,7 +31,7 @@ class Dummies:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """Change of a row from a factor's reference level to another: its columns ``z'base + low`` change by `move`."""
+    """Change of a row z from a factor's reference level to another: the columns ``z'base + low`` change by `move`."""
 
     base: FloatArray
     low: FloatArray
@@ -56,6 +56,7 @@ class EffectParts:
         Number of coefficients, the first entries of theta.
     family : Family
     groups : tuple of Dummies
+        The dummies of each factor that is a main effect.
     """
 
     theta: FloatArray
@@ -72,7 +73,7 @@ class EffectParts:
 
     @property
     def every(self) -> FloatArray:
-        """Matrix that selects the design's columns from a row z, which also has an offset and a response."""
+        """Matrix that selects the design's columns from a row z of design columns, offset and response."""
         return np.eye(len(self.theta))[:, : self.coefficients]
 
     @property

@@ -139,6 +139,7 @@ class ConcomitantScores:
     P : ndarray, shape (width, m)
         Matrix that gives the predictors x = z'P of a row z.
     eta : ndarray, shape (width,)
+        Coefficients of the linear predictor z'eta of a row z.
     sigma : float
         Residual scale, in units of the response that is scaled to [-1, 1].
     """

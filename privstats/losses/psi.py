@@ -147,7 +147,7 @@ class _TransformedBlock:
 
 @dataclass(frozen=True, eq=False)
 class OfTransformed:
-    """A function of a row, applied to the row with a transformed response."""
+    """A function of a row (`inner`), applied to the row after a transformation of its response."""
 
     inner: Callable[[Any], FloatArray]
     transform: Transform
@@ -158,7 +158,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Weighted indicators of ``|y - z'theta| <= width``, one per width, to estimate the residuals' density at 0."""
+    """Weighted indicators of residuals ``|y - z'theta| <= width`` of a row z, one per width: for their density at 0."""
 
     theta: FloatArray
     widths: tuple[float, ...]
@@ -170,7 +170,7 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class StretchedResiduals:
-    """Residuals ``y - z'theta`` on the scale asinh(residual / unit): linear near 0, logarithmic for large ones."""
+    """Residuals ``y - z'theta`` of rows z on the scale asinh(residual / unit): linear near 0, else logarithmic."""
 
     theta: FloatArray
     unit: float
@@ -191,7 +191,7 @@ class StretchedResiduals:
 
 @dataclass(frozen=True, eq=False)
 class LogSizes:
-    """Logarithm of the size of each row's centred residual: ``log max(|y - z'theta - center|, least)``."""
+    """Logarithm of the size of the centred residual of each row z: ``log max(|y - z'theta - center|, least)``."""
 
     theta: FloatArray
     center: float
@@ -206,8 +206,8 @@ class LogSizes:
 class Shortened:
     """Rows for a kernel estimate of the Hessian of a check loss with scores clipped at `radius` (Powell 1991).
 
-    The predictors w = z'P are multiplied by the root of ``weight min(1, radius / |w|)`` if ``|y - z'theta| < width``,
-    else by zero. Their products add up to ``2 width`` times the Hessian.
+    The predictors w = z'P of a row z are multiplied by the root of ``weight min(1, radius / |w|)`` if its residual
+    ``y - z'theta`` is below `width` in size, else by zero. The products add up to ``2 width`` times the Hessian.
     """
 
     P: FloatArray
@@ -225,7 +225,7 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)``, with predictors w = z'P projected into the ball of `radius`."""
+    """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P shortened to `radius`, and eta = z'theta."""
 
     loss: Loss
     P: FloatArray
@@ -242,7 +242,7 @@ class ClippedScores:
 
 @dataclass(frozen=True, eq=False)
 class LossRows:
-    """Rows (weight, w, y, eta): preconditioned predictors w = z'P, the response, and a released linear predictor eta.
+    """Rows (weight, w, y, eta): preconditioned predictors w = z'P of a row z, response y, predictor eta = z'theta.
 
     Mechanisms that minimise a sum of losses minimise the sum of ``weight l(w't + eta; y)`` over t.
 
@@ -250,6 +250,7 @@ class LossRows:
     ----------
     P : ndarray, shape (width, m)
     theta : ndarray, shape (width,)
+        Released coefficients of the linear predictor.
     center, half : float
         Centre and half-range of the response: it is ``center + half v``, with v its value scaled to [-1, 1].
     """
@@ -274,7 +275,7 @@ def _lengths(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MallowsRows:
-    """Rows ``w sqrt(weight slope)`` of the Hessian, or scores ``w weight psi``, of a weighted loss at released theta.
+    """Rows ``w sqrt(weight slope)`` for the Hessian, or scores ``w weight psi``, with predictors w, at released theta.
 
     The weight of a row is lowered for high leverage (Mallows), to ``min(weight, radius / |u|, curvature / |u|^2)`` with
     predictors ``u = z'Q``; this is the largest weight that the set `WeightedLosses` allows.
@@ -287,7 +288,9 @@ class MallowsRows:
     P : ndarray, shape (width, m)
         Matrix that gives the predictors w = z'P of the returned rows.
     theta : ndarray, shape (width,)
+        Released coefficients of the linear predictor z'theta.
     radius, curvature : float
+        Limits of weight times length, and weight times squared length, of a row's u.
     squared : bool
         Whether to return rows whose products add up to the Hessian; otherwise rows that add up to the score.
     """

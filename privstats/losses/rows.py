@@ -43,7 +43,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Rows (weight, z'M) for the set `Squares`, which sums the weights, the values z'M and their squares."""
+    """Rows (weight, z'M) of a row z, for the set `Squares`: sums of weights, of the values z'M and of their squares."""
 
     matrix: FloatArray
 
@@ -53,7 +53,7 @@ class WeightedColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedLinear:
-    """Linear functions z'M of a row times the root of its weight, so that their products have the weight as factor."""
+    """Linear functions z'M of a row z times the root of the row's weight; so products have the weight as a factor."""
 
     matrix: FloatArray
 
@@ -63,7 +63,7 @@ class WeightedLinear:
 
 @dataclass(frozen=True, eq=False)
 class SquaredColumns:
-    """Squares of linear functions z'M of a row, times its weight, for the set `Fractions` of entries in [0, 1]."""
+    """Squares of linear functions z'M of a row z, times the row's weight; all in [0, 1], for the set `Fractions`."""
 
     matrix: FloatArray
 
@@ -74,7 +74,7 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row times its weight, for losses that are proportional to the row, as check losses."""
+    """Linear functions z'M of a row z, times the row's weight, for losses of degree one in the row (check losses)."""
 
     matrix: FloatArray
 
@@ -84,7 +84,7 @@ class WeightedRows:
 
 @dataclass(frozen=True, eq=False)
 class RootWeighted:
-    """Vector (1, z'M) of a row times the root of its weight, for second moments (the set `BoxProducts`)."""
+    """Vector (1, z'M) of a row z, times the root of the row's weight, for second moments (the set `BoxProducts`)."""
 
     matrix: FloatArray
 
@@ -95,7 +95,7 @@ class RootWeighted:
 
 @dataclass(frozen=True, eq=False)
 class CodedColumns:
-    """Level numbers of some factors, then the vector (1, z'M) times the root of the weight (set `CodedProducts`)."""
+    """A row's level numbers of some factors, then (1, z'M) times the root of its weight; for set `CodedProducts`."""
 
     factors: tuple[int, ...]
     matrix: FloatArray
@@ -107,7 +107,7 @@ class CodedColumns:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores ``w psi(eta, y)`` times the row's weight, for predictors w = z'P and linear predictor eta = z'theta.
+    """Scores ``w psi(eta, y)`` of a row z times the weight, with predictors w = z'P and linear predictor eta = z'theta.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Predictors ``w sqrt(slope(eta, y))`` times the root of the weight; their products add up to the Hessian."""
+    """Predictors w of a row times the root of weight times ``slope(eta, y)``: their products add up to the Hessian."""
 
     loss: Loss
     P: FloatArray
@@ -157,7 +157,7 @@ class HessianRows:
 
 @dataclass(frozen=True, eq=False)
 class RowResiduals:
-    """The residual ``y - z'theta`` of a row, shape (n, 1)."""
+    """The residual ``y - z'theta`` of a row z with response y, shape (n, 1)."""
 
     theta: FloatArray
 
@@ -180,7 +180,7 @@ class SquaredResiduals:
 
 @dataclass(frozen=True, eq=False)
 class ProductClip:
-    """Clipping of a row by the product of |x| and its residual: Schweppe's form of an M-estimator.
+    """Clipping of a row by the product of the residual and the length of the predictors: Schweppe's M-estimator.
 
     A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual r is
     clipped at ``c = radius / (w |x|)``, so that its score ``w clip(r, c) x`` has length at most `radius`. A row of high
@@ -193,6 +193,7 @@ class ProductClip:
     residual : ndarray, shape (width,)
         Vector that gives the residual r = z'residual.
     radius, curvature : float
+        Largest length of a row's score, and largest w |x|^2.
     farthest : float
         Largest threshold c.
     """
@@ -215,7 +216,7 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Rows (weight, x, r, 0) for which the loss ``ClippedSquares(farthest)`` has the clipped scores of `ProductClip`.
+    """Rows (weight, x, r, 0) with which the loss ``ClippedSquares(farthest)`` has the clipped scores of `ProductClip`.
 
     The loss ``w Huber_c(r - x't)`` is ``w (c / k)^2 Huber_k((r - x't) k / c)``, with k = `farthest` for all rows.
     """
@@ -238,10 +239,10 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """The length ``weight |x| |clip(r, farthest)|`` of a row's score, or the length that `curvature` removes.
+    """The length ``weight |x| |clip(r, farthest)|`` of a row's score, or the length that `curvature` removes from it.
 
-    A row with ``weight |x|^2 > curvature`` loses the share ``1 - curvature / (weight |x|^2)`` of its score, whatever
-    the clip is; its value is the lost length plus `cap`, so that one histogram shows both sorts of rows, shape (n, 1).
+    A row with predictors x and residual r loses the share ``1 - curvature / (weight |x|^2)`` of its score, whatever the
+    clip is, if this is positive; it then has the lost length plus `cap`: one histogram shows both sorts of rows.
     """
 
     P: FloatArray
@@ -270,7 +271,7 @@ def squared_lengths(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ResidualSizes:
-    """The size ``|y - z'theta|`` of a row's residual, shape (n, 1)."""
+    """The size ``|y - z'theta|`` of the residual of a row z with response y, shape (n, 1)."""
 
     theta: FloatArray
 
@@ -280,7 +281,7 @@ class ResidualSizes:
 
 @dataclass(frozen=True, eq=False)
 class LogDistance:
-    """Logarithm of the distance of a row's value z'along from `center`, at least `least`, shape (n, 1)."""
+    """Logarithm of the larger of `least` and ``|z'along - center|``, for a linear function z'along of a row z."""
 
     along: FloatArray
     center: float
@@ -293,9 +294,9 @@ class LogDistance:
 
 @dataclass(frozen=True, eq=False)
 class HeldBeside:
-    """Linear functions z'M of a row times the root of its weight; all entries but `one` are shortened to a length.
+    """Linear functions z'M of a row z times the root of the weight; all but number `one` are shortened to `length`.
 
-    If entry `one` is the constant 1, the vector then lies in a ball without a reduction of its constant.
+    If function `one` is the constant 1, the vector then lies in a ball without a reduction of this constant.
     """
 
     matrix: FloatArray
@@ -313,7 +314,7 @@ class HeldBeside:
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Vectors (1, z'M) times the root of weight and kernel: their products are second moments of rows near a quantile.
+    """Vectors (1, z'M) of rows z times the root of weight and kernel: for second moments of rows near a quantile.
 
     The kernel is Epanechnikov's, ``1 - u^2`` for a residual of u times `width`, -1 < u < 1 (Powell 1991).
     """

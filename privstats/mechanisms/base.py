@@ -1,4 +1,4 @@
-"""Mechanisms: each is a privacy theorem with its sampler. A release costs at most the guarantee of its question.
+"""Mechanisms: each is a privacy theorem with its sampler. A release costs at most the guarantee of its query.
 
 A new additive mechanism has one method, `Additive.noise`: the noise law for a guarantee and a sensitivity.
 """
@@ -59,12 +59,12 @@ class SealedValues(Protocol):
         """Return all values, shape (n, dim), gathered in memory."""
 
     def cell(self, k: int) -> SealedValues:
-        """Return the values of one cell of a partition, also accessible to mechanisms only."""
+        """Return the values of one cell (group of rows) of a partition; only mechanisms can access them."""
 
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """A privacy mechanism: a rule that answers a question with noise. Options are fields, compared by value.
+    """A privacy mechanism: a rule that answers a query of the data with noise; its options are fields.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Mechanism(ABC):
     needs_delta : bool
         Whether the mechanism satisfies (eps, delta) only.
     normal : bool
-        Whether its noise is normal, so that it satisfies mu, and no pure eps.
+        Whether the noise is normal, so that the guarantee is in mu (Gaussian DP), and never in pure eps.
     gathers : int
         Largest memory in bytes per row, beside two copies of the values, if the mechanism needs the values of all rows
         at once in one process; else 0. Measured (`benchmarks.gathered`).
@@ -92,7 +92,7 @@ class Mechanism(ABC):
         promise : Promise
             Guarantee that the release has to satisfy.
         within : Set
-            Set of the contributions of a row.
+            Public set of the possible contributions of a row.
         relation : Relation
             How far the rows' contributions may differ between neighbouring data sets.
         """
@@ -105,7 +105,7 @@ class Mechanism(ABC):
         Parameters
         ----------
         name : str
-            Label of the question.
+            Label of the query.
         exact : Total or RowValues
             The exact answer, or the values of rows. Only the gate has them, and passes them to mechanisms only.
         promise, within, relation
@@ -175,7 +175,7 @@ class Additive(Mechanism):
 
 @dataclass(frozen=True)
 class KNorm(Additive):
-    """K-norm noise: density proportional to ``exp(-eps |weights * v|_K / size)``, with K the unit ball of the norm.
+    """K-norm noise v: density proportional to ``exp(-eps |weights * v|_K / size)``, with K the norm's unit ball.
 
     Privacy: eps. Neighbours move the weighted total by at most `size` in the norm, hence the log density by at most
     eps, by the triangle inequality (Hardt and Talwar 2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).

@@ -73,7 +73,7 @@ def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promis
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:
-    """Return the values of cell `k`, or its part of the total."""
+    """Return the values of the rows in cell `k` of the partition, or this cell's part of the total."""
     if isinstance(exact, Total):
         return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)
     return exact.cell(k)

@@ -29,7 +29,7 @@ class Entry:
     call, method : str
         The fit, such as "dp_lm y ~ x", and its algorithm.
     parts : tuple of (str, Promise)
-        Each question put to the data, with the guarantee (its part of the budget) that its answer keeps.
+        Each query of the data, with the guarantee (its part of the budget) that its answer keeps.
     analyst, time : str
         Name of the analyst, and time in UTC.
     """
@@ -99,12 +99,12 @@ class Account:
         self.book: Book = InMemory() if book is None else book
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Record a charge, in full or not at all, before any of its questions is answered from the data.
+        """Record a charge, in full or not at all, before any of its queries is answered from the data.
 
         Parameters
         ----------
         parts : iterable of (str, Promise)
-            Each question put to the data, and the privacy guarantee that its mechanism keeps.
+            Each query of the data, and the privacy guarantee that its mechanism keeps.
         call, method : str
             The fit and its algorithm.
 
@@ -165,7 +165,7 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 def check_affordable(account: Account | None, promise: Promise) -> None:
     """Refuse a call that asks for more than the rest of the account, before any data are read; record nothing.
 
-    A guarantee in eps, mu or rho costs the same however it is divided among questions, so it can be checked in advance.
+    A guarantee in eps, mu or rho costs the same however it is divided among queries, so it can be checked in advance.
     (eps, delta), and neighbours other than those of the budget, are checked when the charge is made.
     """
     if account is None or isinstance(promise, ApproxDP):

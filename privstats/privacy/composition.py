@@ -63,7 +63,7 @@ class LossDistribution:
         return self.failure + (1 - self.failure) * rest
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] whose delta is at most `delta`; the delta of `most` must be."""
+        """Return the smallest eps in [0, most] whose delta is at most `delta`, as the delta of `most` has to be."""
 
         def excess(eps: float) -> float:
             return math.log(max(self.delta(eps), 1e-320)) - math.log(delta)
@@ -155,7 +155,7 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
 
     Proof. Neighbours differ in one unit, so in one data set, say i. The releases about the other data sets have the
     same law for both neighbours. Given these, all releases together are a randomised function of those about i, so that
-    they keep guarantee i, even if the questions about i depend on the others (McSherry 2009, Theorem 4, for any kind of
+    they keep guarantee i, even if the queries about i depend on the others (McSherry 2009, Theorem 4, for any kind of
     guarantee). So a guarantee that each one implies is kept: the weakest, of the kind of the first that can express all
     others. If the numbers of units are public, a unit moved from one data set to another does not make a neighbour, and
     two units that are exchanged are two steps. All guarantees are translated to one neighbouring relation.
@@ -185,7 +185,7 @@ def _largest(promises: Sequence[Promise]) -> Promise:
 
 
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
-    """Return the guarantees, translated to the neighbouring relation of the first one for which all can be."""
+    """Return the guarantees, all translated to the neighbouring relation of one: of the first that allows it."""
     for wanted in promises:
         try:
             return tuple(translated(promise, wanted.neighbors) for promise in promises)

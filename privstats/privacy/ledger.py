@@ -82,7 +82,7 @@ class Ledger(Account):
 
     @classmethod
     def over(cls, account: Account) -> Ledger:
-        """Return the account itself if it is a ledger, otherwise a new ledger with its budget and its entries."""
+        """Return the account itself if it is a ledger, otherwise a new ledger with the account's budget and entries."""
         if isinstance(account, Ledger):
             return account
         ledger = cls(account.budget, analyst=account.analyst)

@@ -18,7 +18,9 @@ class Allotted:
     Parameters
     ----------
     whole : Account
+        The ledger.
     analyst : str
+        Name of the analyst.
     """
 
     whole: Account

@@ -1,8 +1,8 @@
 """Privacy guarantees (class `Promise`), their division into shares, and neighbouring relations.
 
 Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), and so do delta, mu^2 (Dong, Roth and Su 2022, Corollary
-3.3) and rho (Bun and Steinke 2016, Lemma 2.3), even if a question depends on earlier releases, provided that it keeps
-its own guarantee for every value of these. So the cost of a fit is the sum of those of its questions, and a budget is
+3.3) and rho (Bun and Steinke 2016, Lemma 2.3), even if a query depends on earlier releases, provided that it keeps
+its own guarantee for every value of these. So the cost of a fit is the sum of its queries' costs, and a budget is
 divided by `part` alone.
 """
 
@@ -73,7 +73,7 @@ class Neighbors:
         return self.kind == "replace"
 
     def relation(self, folded: bool, may_be_absent: bool) -> Relation:
-        """Return how far the rows' contributions to one question may differ between neighbouring data sets.
+        """Return how far the rows' contributions to one query may differ between neighbouring data sets.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class Relation:
-    """How far the rows' contributions to one question may differ between neighbouring data sets.
+    """How far the rows' contributions to one query of the data may differ between neighbouring data sets.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Promise(ABC):
 
     @abstractmethod
     def part(self, share: float) -> Self:
-        """Return the guarantee for a question that is given this share of the budget."""
+        """Return the guarantee for a query that is given this share of the budget."""
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
@@ -309,7 +309,7 @@ class PureDP(Promise):
 
 @dataclass(frozen=True, repr=False)
 class ApproxDP(Promise):
-    """(eps, delta)-differential privacy: as eps-differential privacy, but for a probability of delta.
+    """(eps, delta)-differential privacy: as eps-differential privacy, except with probability delta.
 
     Parameters
     ----------
@@ -346,12 +346,12 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return (eps / k, delta / S), with S the sum of e^(i eps / k) over i < k: k such steps give (eps, delta)."""
+        """Return the guarantee (eps / k, delta / S), with S the sum of e^(i eps / k) over i < k, for single steps."""
         steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
         return replace(self, eps=self.eps / k, delta=self.delta / steps)
 
     def of_group(self, k: int) -> ApproxDP:
-        """Return (eps, delta) for data sets k steps apart: k eps, and delta times the sum of e^(i eps) over i < k."""
+        """Return the guarantee for data sets k steps apart: k eps, and delta times the sum of e^(i eps) over i < k."""
         delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(k))
         if delta >= 1:
             raise BudgetError(f"delta = {self.delta:g} protects nobody at {k} steps; choose a smaller delta")
@@ -489,7 +489,7 @@ class ZeroCDP(Promise):
         return replace(self, rho=self.rho / k**2)
 
     def of_group(self, k: int) -> ZeroCDP:
-        """Return the guarantee k^2 rho for data sets k steps apart (Bun and Steinke 2016, Proposition 1.9)."""
+        """Return the guarantee, with k^2 rho, for data sets k steps apart (Bun and Steinke 2016, Proposition 1.9)."""
         return replace(self, rho=self.rho * k**2)
 
     def as_pure(self) -> PureDP:
@@ -531,7 +531,7 @@ class ZeroCDP(Promise):
 
 
 def eps_of(promises: Iterable[Promise]) -> float:
-    """Return the joint eps of several guarantees, the sum of theirs; infinite if one of them is not pure eps."""
+    """Return the joint eps of several guarantees: the sum of all eps; infinite if one of them is not pure eps."""
     return math.fsum(promise.eps if isinstance(promise, PureDP) else math.inf for promise in promises)
 
 

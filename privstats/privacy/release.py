@@ -18,7 +18,7 @@ class Release:
     Parameters
     ----------
     name : str
-        Label of the question that the value answers.
+        Label of the query that the value answers.
     value : ndarray, shape (dim,)
         The answer, noise included.
     law : Law, optional

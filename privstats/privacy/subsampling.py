@@ -49,7 +49,7 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     eps : float
         At least 0.
     sigma : float
-        Noise multiplier: standard deviation of the noise over the sensitivity of a step's sum.
+        Noise multiplier: standard deviation of the noise divided by the sensitivity of a step's sum.
     q : float
         Share of the rows in a subsample, in (0, 1].
     steps : int
@@ -212,7 +212,7 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 
 
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return level and power of the tests of one step that reject if the privacy loss exceeds l >= 0.
+    """Return level and power of the test of one step that rejects if the privacy loss exceeds `loss`, at least 0.
 
     Let f = C_q(G) be the step's trade-off function. Before its straight line the loss is ``log(1 - q + q L)``, with L
     the likelihood ratio of N(1 / sigma, 1) against N(0, 1). It exceeds l at values above

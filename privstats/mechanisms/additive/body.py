@@ -54,7 +54,7 @@ _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 
 
 def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norm with unit ball K of n points, shape (n,); `cross` has the order of ``np.triu_indices(q, 1)``.
+    """Return the norm of n points, shape (n,), with the body K as unit ball; `cross` as in ``np.triu_indices(q, 1)``.
 
     With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it solves
     ``b = 2 r - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. The conditions of K_3 give
@@ -68,14 +68,14 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norm with unit ball `hull` of each point, shape (n,): the largest of `gauge` and ``|w.u| / h(w)``."""
+    """Return the norm of n points, shape (n,), whose unit ball is the smaller body that the module calls *hull*."""
     values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
     sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
     return np.maximum(gauge(linear, squares, cross), sides)
 
 
 def sample_body(rng: Rng, size: int, q: int) -> Parts:
-    """Draw `size` independent points, uniform in K up to rounding; replaces Algorithm 8 of Awan and Slavkovic (2021).
+    """Draw `size` independent uniform points of the body K, up to rounding; replaces Awan and Slavkovic's Algorithm 8.
 
     Given the linear part, squares and cross products are independent and uniform on intervals of half-length ``2 - 2
     (d_j)_+^2`` and ``2 - (d_j + d_k)_+``; the linear part has density proportional to the product of these. Let A be
@@ -115,7 +115,7 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 
 @cache
 def second_moments_body(q: int) -> tuple[float, float, float]:
-    """Return E u^2 of a linear, a square and a cross coordinate of a uniform point of K (0 if there is none).
+    """Return the mean square of a linear, a square and a cross coordinate of a uniform point of K; 0 if there is none.
 
     Given the d in A (see `sample_body`) the others are integrated in closed form; d takes the points of a fixed lattice
     (multiples of 2^(i / (k + 1)), i = 1..k, mod 1) mapped to the envelope. Relative error below 3e-4 for q <= 31.
@@ -133,7 +133,7 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
 
 
 def second_moments_hull(q: int) -> tuple[float, float, float]:
-    """Return these second moments for the hull: for q = 2, 3 from `benchmarks/hull_moments.py`, to four digits."""
+    """Return the coordinates' mean squares for the hull: q = 2, 3 by `benchmarks/hull_moments.py`, to four digits."""
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
 
@@ -145,7 +145,7 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 
 @cache
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return weights of k = 0..q, heights of `sample_body`'s envelope (row k - 1), and normalised cumulative sums."""
+    """Return weights of k = 0..q (`sample_body`), heights of the envelope (row k - 1), and their cumulative shares."""
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
     M = 1 - d + 2 * (1 - (1 - d / 2) ** (k + 1)) / (k + 1)
@@ -156,7 +156,7 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Return d = a - 1 of the accepted proposals of `sample_body`, in order; coordinates in A come first."""
+    """Return ``d_j = |u_j| - 1`` of the accepted proposals of `sample_body`, in order; any d_j > 0 come first."""
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
     d = np.empty((proposals, q))
@@ -174,14 +174,14 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 
 
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
-    """Return the acceptance probability in `sample_body` of d = `above`, shape (n, k); J is the integral of h."""
+    """Return the probability with which `sample_body` accepts each row d of `above`; J is the integral of its h."""
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
     return ((1 - above**2) / steps).prod(axis=1) * (1 - _pair_sums(above) / 2).prod(axis=1) * J ** (q - k)
 
 
 def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Return quadrature nodes t in [0, 1] and masses, shape (n, m), for polynomials times h (see `sample_body`).
+    """Return quadrature nodes t in [0, 1] and masses, shape (n, m), for polynomials times h of `sample_body`.
 
     The sum of the masses times a polynomial of the given degree at the nodes is its exact integral against h.
     """
@@ -209,7 +209,7 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return target / envelope, and this times E u^2 of a linear, square and cross coordinate given d; shape (4, n)."""
+    """Return target / envelope (`sample_body`), and this ratio times the coordinates' mean squares given d; (4, n)."""
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
@@ -223,7 +223,7 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
 
 @cache
 def _cuts(q: int) -> FloatArray:
-    """Return all w / h(w) as columns: `_CUTS` under permutations and sign changes of z, which do not change h."""
+    """Return all directions w of `_CUTS`, permuted and with changed signs, divided by their range h(w), as columns."""
     j, k = np.triu_indices(q, 1)
     dim = 2 * q + len(j)
     pair = np.zeros((q, q), dtype=int)
@@ -240,7 +240,7 @@ def _cuts(q: int) -> FloatArray:
 
 
 def _range(w: FloatArray, q: int) -> float:
-    """Return h(w) of the module: the range of the polynomial ``w.t(z)`` over the cube of z, for integer w.
+    """Return the range h(w) of the module: the largest less the smallest value of ``w.t(z)`` on the cube; w is integer.
 
     Take an extremal point on a face of the cube of least dimension. There the gradient along the face vanishes and the
     Hessian is regular; otherwise the polynomial would be constant along a line that reaches a smaller face. So one

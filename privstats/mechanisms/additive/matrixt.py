@@ -1,6 +1,6 @@
 """Matrix-t noise: pure privacy for a whole matrix of second moments, scaled to its nuclear norm.
 
-The law of a symmetric matrix has density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
+The law of a symmetric matrix W has density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
 
 Border a symmetric matrix M of order k - 1 by a column v and a corner m. With R any root, ``R R' = I + M^2``, let
 ``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 +
@@ -40,7 +40,7 @@ ROW_BY_ROW = 32  # largest order of matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
-    """Return the exponent s for a matrix of this order: privacy needs s > order / 2; this one has small variances.
+    """Return the exponent s of the noise density: privacy needs s > order / 2; the returned s gives small variances.
 
     If `beyond` is given, return the exponent of a principal submatrix of a noise matrix with that many more rows.
     """
@@ -56,9 +56,9 @@ class Part:
     indices : ndarray, shape (order,)
         Row and column indices of the submatrix.
     inside : ndarray, shape (dim,)
-        Mask of the packed entries that belong to the submatrix.
+        Mask of the released matrix's entries, stored as a vector, that belong to the submatrix.
     hollow : bool
-        Whether its first entry is not released, so that its noise is zero.
+        Whether the submatrix's first diagonal entry is not released, so that this entry has no noise.
     """
 
     indices: NDArray[np.intp]
@@ -70,7 +70,7 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the row and column indices, within the submatrix, of its packed entries."""
+        """Return the row and column indices, within the submatrix, of the released entries that belong to it."""
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
@@ -153,7 +153,7 @@ class MatrixT(Additive):
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
-    """Return row and column indices of the coordinates; refuse coordinates that are not entries of a matrix."""
+    """Return the matrix row and column of each coordinate of a total; refuse a total that is not a matrix."""
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
     return sensitivity.pairs
@@ -208,7 +208,7 @@ def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> Fl
 
 
 def _grow(R: FloatArray, w: FloatArray) -> None:
-    """Multiply R, in place, by the triangular root of ``I + w w'``."""
+    """Multiply the triangular matrix R, in place, by the triangular root of ``I + w w'``, w a vector."""
     length = 1 + np.concatenate([np.zeros((1, w.shape[1])), np.cumsum(w**2, axis=0)])
     later = np.zeros(w.shape)
     for j in reversed(range(len(w))):
@@ -232,14 +232,14 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
 
 
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
-    """Return E W_0j^2, E W_ij^2 and E W_jj^2 for different i, j > 0, from the first steps of the module's recursion.
+    """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W for different i, j > 0, by the module's recursion.
 
     The law is invariant under rotations of the indices (except 0, if hollow), so ``E W_ii W_jj = E W_jj^2 - 2 E
     W_ij^2`` and all other pairs of entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:
-        """Return E |w|^2, E |w|^4 and E t^2 of step k of the module's recursion."""
+        """Return E |w|^2, E |w|^4 and E t^2 of w and t, the random numbers of step k of the module's recursion."""
         s_k = s - (order - k) / 2
         half, rest = (k - 1) / 2, 2 * s_k - 1 - (k - 1) / 2
         squared = half / (rest - 1)

@@ -50,7 +50,7 @@ def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
 
 
 def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
-    """Decide each entry independently: true with probability ``exp(-fall)``, however small it is.
+    """Decide for each entry of `fall` independently: true with probability ``exp(-fall)``, however small this is.
 
     The probability has a relative error of about 1e-9 for each factor of e^-16 in it, since each factor is one uniform
     number with 2^53 values, of which 2^53 e^-16, or 1e9, are below it.

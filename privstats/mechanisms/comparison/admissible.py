@@ -4,9 +4,10 @@ Neighbours release ``T + N Z`` with scales N and N' whose ratio is at most e^bet
 alpha times the smaller scale. Each function returns the largest alpha at which the two laws satisfy the guarantee, in
 both directions, as a function of beta, shape (betas,); 0 if there is none.
 
-*The data may choose beta*, if the law of Z is fixed: with ``N = min over beta of S_beta / alpha(beta)``, let N' be the
-smaller of two neighbours' scales and beta' its minimiser. T differs by at most alpha(beta') N', and ``N <= S_beta' /
-alpha(beta') <= e^beta' N'``: the conditions hold for the pair (alpha(beta'), beta').
+*The data may choose beta*, if the law of Z is fixed: with S_beta the smooth sensitivity of T and ``N = min over beta of
+S_beta / alpha(beta)``, let N' be the smaller of two neighbours' scales and beta' its minimiser. T differs by at most
+alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``: the conditions hold for the pair (alpha(beta'),
+beta').
 
 In units of the smaller scale let rho in [1, e^beta] be the larger scale, and a <= alpha the shift. For symmetric
 unimodal densities ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the integral over heights of the overlaps of two
@@ -36,7 +37,7 @@ def betas(eps: float, count: int = 64) -> FloatArray:
 
 
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
-    """Return alpha, the largest shift under Cauchy noise, for each beta, at pure eps without delta.
+    """Return the largest shift alpha of Cauchy noise for each log ratio beta of noise scales, at pure eps.
 
     The largest log ratio d of two Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) /
     (2 rho)``. So ``a^2 <= 2 rho cosh eps - 1 - rho^2``, which is concave in rho: it holds if it does at rho = 1, where
@@ -49,7 +50,7 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return alpha, the largest shift under Laplace noise, for each beta, at (eps, delta): exact, not a bound.
+    """Return the largest shift alpha of Laplace noise for each log ratio beta of scales, at (eps, delta); exact.
 
     For a <= eps, rho = e^beta is least favourable in both directions. Wide law against narrow law: the set where the
     ratio exceeds e^eps does not contain the centre of the wide one, so a larger scale adds to it. Narrow against wide:
@@ -64,7 +65,7 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta of Laplace laws of scales e^beta and 1, shifted by a <= eps: wide against narrow, and the reverse.
+    """Return delta of Laplace laws of scales e^beta and 1, shifted by a <= eps: wide against narrow, then reversed.
 
     beta <= eps. Wide p against narrow q: ``p = e^eps q`` at x1 < 0 and x2 > a, and the tails beyond contribute
     ``(rho - 1) p``. In the other direction the set is [-left, right] about the narrow law's centre, where the log ratio
@@ -81,7 +82,7 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 
 
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return alpha, the largest shift under normal noise, for each beta, at (eps, delta).
+    """Return the largest shift alpha of normal noise for each log ratio beta of noise scales, at (eps, delta).
 
     For a^2 <= 2 eps, rho = e^beta is least favourable for wide against narrow, as for `laplace`, and delta is exact.
     Narrow against wide, for every rho: the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most ``beta +
@@ -108,11 +109,11 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
 
 
 def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
-    """Return (alpha, beta) of noise ``X e^(sigma Y)``, X Laplace and Y standard normal, sigma = LN_SPREAD.
+    """Return the largest shift alpha and log ratio beta of scales of the noise ``X e^(sigma Y)``, sigma = LN_SPREAD.
 
-    (c^2 / 2)-concentrated if ``beta / sigma + e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3), for
-    the largest c that `concentrated` allows; both terms are equal. This sigma has the least variance if S_beta is
-    proportional to 1 / beta.
+    X is Laplace and Y standard normal. The release is (c^2 / 2)-concentrated if ``beta / sigma + e^(3 sigma^2 / 2)
+    alpha <= c`` (Bun and Steinke 2019, Proposition 3), for the largest c that `concentrated` allows; both terms are
+    equal. This sigma has the least variance if the smooth sensitivity is proportional to 1 / beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2

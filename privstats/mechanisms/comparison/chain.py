@@ -1,4 +1,4 @@
-"""Draws of a geometric median of many columns, where boxes are too slow: the last state of a Markov chain."""
+"""Draws of a geometric median of many columns, where box sampling is too slow: the last state of a Markov chain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exact_location_for(dim: int) -> bool:
 
 
 def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors from m rows to theta, shape (d, m), and the rows' counts over their distances (0 at theta)."""
+    """Return the vectors from m rows to theta, shape (d, m), and counts divided by distances (0 at theta)."""
     away = theta[:, None] - rows.points
     distance = np.sqrt(np.einsum("ij,ij->j", away, away))
     return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)
@@ -77,7 +77,7 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """The proposal law of the chain: near the median by the linearised score, in the median's cell, or uniform.
+    """The chain's proposal law, a mixture: near the median by the linearised score, in its grid cell, or uniform.
 
     Near the median the score is about ``curvature (theta - median)``, so K-norm noise of the l2 ball in the score is
     mapped to a location by the inverse: `slopes` are the eigenvalues of rate times the curvature, along the columns of

@@ -29,9 +29,9 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    r"""All theta whose d coordinates ``M theta - shift`` lie in a product of three simple sets.
+    r"""A set that contains a level set: all theta with ``M theta - shift`` in a product of three simple sets.
 
-    1. A corner, ``sum_i x_i + |w|^2 / curve <= rise``, over `curved` coordinates w and one x >= 0 for each linear
+    1. A corner set, ``sum_i x_i + |w|^2 / curve <= rise``, over `curved` coordinates w and one x >= 0 for each linear
        coordinate z, which is ``anchor * gamma + plus x`` or ``anchor * gamma - minus x``; by Dirichlet's integral with
        k curved and m linear coordinates its volume is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod
        (plus + minus)``.
@@ -58,7 +58,7 @@ class Cover:
     signs: FloatArray  # for each row of M: 1 if it selects a single coordinate of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return the log volume of this cover for every level set, given by `gamma`, `curve`, `rise` and `t`."""
+        """Return the log volume of this set for every level set, given by `gamma`, `curve`, `rise` and `t`."""
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
         rest = d - m - k - self.balls
@@ -71,7 +71,7 @@ class Cover:
         return value + (m + k / 2) * np.log(rise) if m + k else value
 
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return one uniform point of this cover for each level set, shape (len(gamma), d).
+        """Return one uniform point of the covering set for each level set, shape (number of level sets, d).
 
         In the corner: independent standard exponentials x, a Gamma(k/2) for ``|w|^2 / curve`` and one more exponential
         for the slack, divided by their sum, have a Dirichlet law, which gives the uniform point.
@@ -131,7 +131,7 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 
 
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
-    """Return the covers with ||k residuals|| <= gamma and |d - k coordinates of theta|_1 <= t, for k up to the rank.
+    """Return the sets with ||k residuals|| <= gamma and |d - k coordinates of theta|_1 <= t, for k up to A's rank.
 
     k = 0 is the l1 ball, k = d the level set of the residual; the others are for sets that are thin in k directions and
     wider than the ball in the rest, for example if A is singular. The best k rows span the largest volume: in a
@@ -179,17 +179,18 @@ def corner(
     rise: float,
     t: float,
 ) -> Cover:
-    r"""Return the cover of {||A theta - b|| <= gamma, |theta|_1 <= t} that is tight at a minimum on the boundary.
+    r"""Return a simple set that contains ``{||A theta - b|| <= gamma, |theta|_1 <= t}`` for t just above its minimum.
 
-    It contains this set, with ``rise >= gamma - G(t)``, by the identity in the module's docstring:
+    Notation: e = A theta - b is the residual, y a vector of dual norm 1, G(t) the lower bound of the norm by y, and
+    ``rise >= gamma - G(t)`` limits the sum of linear coordinates. By the identity in the module's docstring:
 
     * linf: ``sum_j |y_j| (gamma + sign(y_j) e_j) <= rise`` minus the other summands, each term non-negative;
     * l1: ``||e|| + y'e = sum_i (|e_i| + y_i e_i)``;
     * l2, with w the residual along directions orthogonal to y and a = -y'e: ``a - G`` equals the sum of the linear
       summands, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``: curve = 2 gamma.
 
-    The choice of coordinates affects speed only: they have the largest determinant when each row is divided by its
-    extent, by a greedy QR factorisation with pivots. The given levels are used for this choice only.
+    A greedy QR factorisation with pivots chooses the rows (linear functions of theta) whose determinant is largest
+    when each is divided by its range in the set. This affects speed only, and gamma, curve, rise and t serve for it.
     """
     d = A.shape[1]
     mu = float(np.abs(c).max())

@@ -1,4 +1,4 @@
-"""Dataset distance: the number of rows that must change for a statistic to equal a given number; and draws by it.
+"""Dataset distance: the number of rows that must change for a statistic to equal a given number; random draws.
 
 Gillenwater and Munoz Medina (2020) call its negative Duff. Values and answers are whole numbers on a public grid, so
 distances, their level sets and the number of points in each are exact.

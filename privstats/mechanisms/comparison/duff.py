@@ -33,8 +33,8 @@ class Duff(Mechanism):
     as much again; up to ``relation.rows`` rows change. If rows are added or removed, so are values; if rows are
     replaced, values are replaced, and, if rows may be missing, also added or removed. The distance that counts each of
     these three as one step is the same function, so that a private n has no cost. Every grid point is a candidate,
-    including the values, so that a common value of all rows is found; k(x) at a value is exact, and not that of the
-    gaps beside it. Sampled exactly: first k, then a uniform grid point with this k. k is drawn by `choose` of
+    including the values, so that a common value of all rows is found; k(x) at a value is exact, and not the k of
+    the gaps beside it. Sampled exactly: first k, then a uniform grid point with this k. k is drawn by `choose` of
     `mechanisms/additive/tails.py` instead of the paper's "racing" (Algorithm 1, whose exponent has the wrong sign):
     racing uses one uniform number per level, whose 53 bits distort or omit probabilities below 2^-53, on which privacy
     depends. Bounds on the error: `benchmarks/duff_bounds.py`.

@@ -31,7 +31,7 @@ FLAT = 40.0  # margin above the height at which the whole ball is the best cover
 
 @dataclass(frozen=True, eq=False)
 class LevelCells:
-    """Cells of a density: shell ``inner < |theta|_1 <= t`` and bin ``h0 <= h < h1``, with the size of their covers."""
+    """Cells of a density: shell ``inner < |theta|_1 <= t`` and bin ``h0 <= h < h1``, and their covering sets' sizes."""
 
     inner: FloatArray
     t: FloatArray
@@ -45,7 +45,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """A density divided into cells with their covers: the part of a draw that is computed once for all draws."""
+    """A density divided into cells, each in a simple set (cover): the part of a draw that is computed only once."""
 
     cells: LevelCells
     which: NDArray[np.intp]
@@ -165,7 +165,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
         loss(theta) = loss(p) + c'p - mu radius
                       + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
 
-    so that ``loss(p) + c'p - mu radius`` is a lower bound, and a level set is covered by a corner of curve 2.
+    so that ``loss(p) + c'p - mu radius`` is a lower bound; a level set lies in a `Cover` with curve = 2.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def lay_out(
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
-    """Return the cells, for each the index of its cover of least volume, and the cumulative sum of their masses."""
+    """Return the cells, the index of each cell's least covering set, and the cumulative sums of the cells' masses."""
     d = len(covers[0].M)
     every = np.arange(len(outer))
     near = levels(np.full(len(outer), float(d)), every)
@@ -252,7 +252,7 @@ def lay_out(
 
 
 def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
-    """Return a bound on the rounding error of ||A theta - b|| in any norm, and of theta times this, on the ball."""
+    """Return a bound on the rounding errors of ||A theta - b||, in any norm, and of theta'(A theta - b) on the ball."""
     return 8.0 * len(b) * ULP * (1.0 + radius) * float(np.abs(A).max(axis=0).sum() * radius + np.abs(b).sum())
 
 

@@ -36,7 +36,7 @@ REACH = 1 << 18  # largest number of ladder levels; after SLIDING, one interval 
 def ladder(
     values: FloatArray, level: float, low: float, high: float, centred: bool = False
 ) -> tuple[float, FloatArray]:
-    """Return the quantile, and bounds W(0), W(1), ... on its changes, the widths of a ladder (see module).
+    """Return the quantile, and bounds W(0), W(1), ... on its change by 0, 1, ... rows: a ladder's widths (see module).
 
     Beyond level REACH, W is the whole range; beyond SLIDING, sliding intervals are replaced by [y_(m - l), y_(m + l)],
     which contains them: both preserve the property of a ladder.
@@ -73,12 +73,12 @@ def ladder(
 
 
 def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
-    """Return W(r), W(2 r), ... and the range: the largest change by r rows, at data sets at distance q = 0, 1, ..."""
+    """Return bounds on the quantile's change by r = `rows` rows at data sets 0, 1, ... steps away: W(r), W(2 r), ..."""
     return np.append(widths[rows::rows], whole)
 
 
 def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
-    """Return log S_beta for each beta, shape (betas,), where S_beta is ``max_q moves[q] e^(-beta q)``."""
+    """Return the log of the smooth sensitivity ``max_q moves[q] e^(-beta q)`` for each beta, shape (betas,)."""
     q = np.flatnonzero(np.diff(moves, prepend=-1.0) > 0)
     with np.errstate(divide="ignore"):
         log_width = np.log(moves[q])
@@ -86,7 +86,7 @@ def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
 
 
 def distance(moves: FloatArray, eta: float) -> float:
-    """Return A, the distance to the nearest data set at which a step changes the quantile by more than eta, or inf."""
+    """Return the distance of the nearest data set at which a step moves the quantile by more than eta; inf if none."""
     return float(np.searchsorted(moves, eta, side="right")) if eta < moves[-1] else math.inf
 
 

@@ -67,24 +67,24 @@ class LinearGradient:
 
 @dataclass(frozen=True)
 class NoisySGD(Mechanism):
-    """Release theta_T of ``theta <- theta - step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
+    """Release the last theta of T steps ``theta -= step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
 
-    Each sum is over the rows at m = `batch` of n = `rows` places, newly drawn without replacement in each of T =
+    Each sum is over the rows with m = `batch` of n = `rows` numbers, newly drawn without replacement in each of T =
     `steps` steps; gradients are shortened to C = `clip`; theta_0 = 0 (Dong, Roth and Su 2022, Algorithm 1, with noise
     for the sensitivity 2 C of replaced rows).
 
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
     the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. A missing row adds zero,
-    which lies in the ball: places without a row are drawn like others. So given the places, the noisy sum is
+    which lies in the ball: numbers without a row are drawn like others. So given the numbers, the noisy sum is
     G_(1 / sigma)-DP, and without them C_q(G_(1 / sigma))-DP, q = m / n (Theorem 4.2, for neighbours that replace a row
     and samples of fixed size). *T steps* have the T-fold product, since each may depend on earlier noisy sums (Theorem
-    3.2); theta_T is a function of these. The places and the other iterates are not released. sigma is the noise
+    3.2); theta_T is a function of these. The numbers and other iterates are not released. sigma is the noise
     multiplier for which the product satisfies (eps, delta): `noise_multiplier`. *Rounding*: gradients are rounded
     toward zero on a public grid and added as whole numbers, with noise as a whole number (`add_noise`): theta is
     computed from noisy sums on a public grid, and its own rounding is post-processing.
 
-    The law of a sample does not depend on the place of a row, so the rows that are present have the first places. If
-    there were more than n rows, each would have a place, and be drawn with a smaller probability than the proof
+    The law of a sample does not depend on a row's number, so the rows that are present have the first numbers. If
+    there were more than n rows, each would have a number, and be drawn with a smaller probability than the proof
     assumes.
 
     No interval is given: the law of theta_T depends on the rows, through the noise of the subsamples.
@@ -92,6 +92,7 @@ class NoisySGD(Mechanism):
     Parameters
     ----------
     gradient : RowGradient
+        Function that returns the gradients of rows' losses.
     rows : int
         The public number n of rows handed over, missing ones included.
     steps : int
@@ -99,6 +100,7 @@ class NoisySGD(Mechanism):
     batch : int
         Number m of rows in a subsample, at most n.
     step_size : float
+        Factor of each step, positive.
     clip : float
         Length C to which gradients are shortened, in the l2 norm.
 
@@ -142,7 +144,7 @@ class NoisySGD(Mechanism):
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:
-        """Return the noise multiplier: the standard deviation of a sum's noise over its sensitivity 2 C.
+        """Return the noise multiplier: the standard deviation of a sum's noise, divided by the sum's sensitivity 2 C.
 
         Raises
         ------

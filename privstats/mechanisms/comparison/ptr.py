@@ -23,9 +23,9 @@ PART_OF_RANGE = 64  # the default of eta is the public range divided by this
 class ProposeTestRelease(Mechanism):
     """Release the quantile with noise Lap(eta / e), e = eps / 2, if a noisy distance shows that it is stable.
 
-    The answer is NaN if ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2); A is the distance, in units,
-    of the nearest data set at which one unit changes the quantile by more than eta (`local_sensitivity`). eta is
-    declared, or (high - low) / 64. A missing answer is one of the outcomes in the proof.
+    The answer is NaN if ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2); A is the distance, in rows (or
+    persons), of the nearest data set at which one unit changes the quantile by more than eta (`local_sensitivity`).
+    eta is declared, or (high - low) / 64. A missing answer is one of the outcomes in the proof.
 
     Privacy: (eps, delta) (Dwork and Lei 2009). Neighbours' A differ by at most 1. If a unit changes the quantile at
     this data set by at most eta, the test is e-DP and the answer e-DP. If not, A = 0, and an answer is given with

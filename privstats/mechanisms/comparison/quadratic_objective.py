@@ -55,7 +55,7 @@ class QuadraticPerturbation(Mechanism):
             raise OptionError("split is not between 0 and 1; leave it out, or give a share such as split=0.9")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> TiltLaw:
-        """Return the law of the random linear term b, with the ridge gamma."""
+        """Return the law of the objective's random linear term b, and the coefficient gamma of the ridge penalty."""
         e = (1 - GUARD) * promise.as_pure().eps
         sensitivity = within.sensitivity(f"score {self.norm}", relation)
         gamma = within.curvature / math.expm1(min((1 - self.split) * e / relation.rows, MOST_EXPONENT))

@@ -23,7 +23,7 @@ LEAST_DELTA = 1e-100  # smallest delta: below it no pair (alpha, beta) may be fo
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile, and its largest change by one unit, at data sets 0, 1, 2, ... units away.
+    """Return the quantile, and its largest change by one unit (row or person) at data sets 0, 1, 2, ... units away.
 
     Raises
     ------
@@ -68,9 +68,11 @@ def laplace_number(rng: Rng) -> float:
 
 @dataclass(frozen=True)
 class Smooth(Mechanism):
-    """Release quantile T + noise scale N x fixed noise Z, with ``N = min over beta of S_beta / alpha(beta)``.
+    """Release a quantile T plus N Z: noise Z of a fixed law, times a scale N from T's smooth sensitivity S_beta.
 
-    Privacy: S_beta bounds the change of T by a unit, and those of neighbours have ratio at most e^beta (Nissim,
+    N is the least ``S_beta / alpha(beta)``, over a public curve of pairs (alpha, beta).
+
+    Privacy: S_beta bounds the change of T by a unit, and its ratio between neighbours is at most e^beta (Nissim,
     Raskhodnikova and Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added
     rows). Hence T differs by at most alpha(beta) times the smaller N, and the N by a factor of at most e^beta, for a
     pair of a public curve on which the law of Z satisfies the guarantee (`admissible`, which also proves that the data
@@ -84,20 +86,20 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public pairs (alpha, beta) that the guarantee admits, as two arrays of shape (pairs,)."""
+        """Return public pairs (shift alpha, log ratio beta of scales) that the guarantee admits, as two arrays."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
-        """Draw the standard noise Z, which N scales."""
+        """Draw the standard noise Z, which is then multiplied by the noise scale N."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
-        """Return the noise scale N, from the largest changes of the quantile by one unit at each distance."""
+        """Return the noise scale N, from the quantile's largest changes by one unit at data sets at each distance."""
         alphas, betas = self.curve(promise)
         usable = alphas > 0
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))
 
     def largest(self, promise: Promise, within: Any) -> float:
-        """Return a public upper bound of the noise scale N: no S_beta exceeds the range."""
+        """Return a public upper bound of the noise scale N: no smooth sensitivity exceeds the range of the values."""
         return float((within.high - within.low) / self.curve(promise)[0].max())
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:

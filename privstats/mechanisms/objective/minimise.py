@@ -59,7 +59,7 @@ class BoundedLosses(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivatives:
-    """Function that adds up derivatives of f over rows (w, x, y, o); it can be sent to the machine of the rows.
+    """Function that adds up derivatives of the objective f over rows (w, x, y, o), on the machine that has the rows.
 
     Scores are rounded to multiples of `step`, the two factors of a Hessian entry to multiples of `root`, and bounds of
     errors upwards, to multiples of 2^-10 of the bound of a score or of a Hessian entry: all sums are exact.
@@ -81,7 +81,7 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return the number of the given rows, sums of error bounds (see `Tilted`), and integer score and Hessian."""
+        """Return the number of rows, sums of error bounds (`Tilted`), and score and Hessian as whole numbers."""
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
         for columns in (part[start : start + ROWS].T for start in range(0, len(part), ROWS)):
@@ -109,7 +109,7 @@ class Tilted:
     within : BoundedLosses
         The loss l, and bounds on a row's weight, length and curvature.
     gamma : float
-        Positive.
+        Coefficient of the ridge penalty, positive.
     tilt : ndarray, shape (d,)
     """
 
@@ -227,7 +227,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A stand-in for a loss: its slope is zero, and its curvature is everywhere the largest of the given loss."""
+    """A substitute for a loss: the slope is zero; the curvature is everywhere the given loss's largest curvature."""
 
     loss: RowLoss
 

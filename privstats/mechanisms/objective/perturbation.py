@@ -26,12 +26,12 @@ MOST_EXPONENT = 6.0  # largest exponent in the formula of the ridge: a smaller o
 
 @dataclass(frozen=True, eq=False)
 class TiltLaw:
-    """The law of the random linear term b: at the released t the rows' scores add up to ``-(ridge t + b)``.
+    """The law of the random linear term b; at the released minimiser t, the scores add up to ``-(ridge t + b)``.
 
     Parameters
     ----------
     noise : ScaledLaw
-        Law of b.
+        Law of b, a vector with as many coordinates as t.
     ridge : float
         Coefficient gamma of the penalty ``gamma |t|^2 / 2``.
     """
@@ -41,21 +41,21 @@ class TiltLaw:
     log_concave = True
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws of b, shape (size, m)."""
+        """Return `size` independent draws of the random linear term b, shape (size, m)."""
         return self.noise.sample(rng, size)
 
     def variance(self) -> FloatArray:
-        """Return the variance of each coordinate of b, shape (m,)."""
+        """Return the variance of each coordinate of the random linear term b, shape (m,)."""
         return self.noise.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ b``, shape (q, q)."""
+        """Return the covariance of ``onto @ b``, with b the random linear term, shape (q, q)."""
         return self.noise.covariance(onto)
 
 
 @dataclass(frozen=True)
 class ObjectivePerturbation(Mechanism):
-    """Release the minimiser of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is K-norm noise.
+    """Release the minimiser t of losses plus noise: ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, b K-norm noise.
 
     Privacy: eps, of which `GUARD` is spent on the guard below; e is the rest, divided by the number of rows that a unit
     may have, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m with Lipschitz
@@ -83,7 +83,7 @@ class ObjectivePerturbation(Mechanism):
     minimisers are shortened to `FARTHEST`, which does not increase their distance; so r includes the rounding of such
     coefficients, of the shortening and of the sum with the noise; at small eps the noise grows, as ``4 ROUNDING /
     (GUARD eps)``, to hide these, too. The certificate never fails (`minimise`). Neighbouring relation: as for the
-    question. A guarantee in mu is met by a stricter one in eps.
+    query. A guarantee in mu is met by a stricter one in eps.
 
     Parameters
     ----------
@@ -131,6 +131,6 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
 
 
 def guard_of(eps: float) -> tuple[float, float]:
-    """Return the scale of the guard's noise, and the numerical error of the minimiser, less rounding, that it hides."""
+    """Return the scale of the guard's noise, and the minimiser's numerical error, less rounding, that it hides."""
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING

@@ -1,4 +1,4 @@
-"""The ends of an interval and the quantile between them, drawn exactly by the largest error of their ranks.
+"""The ends of an interval and the quantile between them, drawn jointly and exactly; large rank errors are improbable.
 
 The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
 |rank(x_j) - t_j|)`` with target ranks t_j. As ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, it is a mixture: draw
@@ -55,7 +55,7 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of boundaries with rank errors up to r: sides from `a` to `b`, shape (J, m), for m increasing radii r.
+    """Boxes of J boundaries with rank errors up to r: sides from `a` to `b`, shape (J, m), for m increasing radii r.
 
     The ends of sides are whole numbers (of parts of grid cells), so that differences are exact before they are floats.
     """

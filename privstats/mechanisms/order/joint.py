@@ -102,7 +102,7 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Target ranks, ascending, shape (J,), rates of the cells' errors, shape (J + 1,), and width of rank windows."""
+    """Target ranks of J boundaries, ascending; J + 1 rates of the cells' count errors; width of the rank windows."""
 
     ranks: FloatArray
     rates: FloatArray
@@ -127,7 +127,7 @@ class Targets:
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
-        """Return minus the log density, ``sum_j rates_j |e_j+1 - e_j|``, of errors e of shape (J,)."""
+        """Return minus the log density, ``sum_j rates_j |e_j+1 - e_j|``, of J boundaries with rank errors e."""
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
@@ -179,7 +179,7 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Draw boundaries among sorted values from the envelope of their density; return their parts and their gaps."""
+    """Draw boundaries among sorted values from the envelope density; return each boundary's part of a cell and gap."""
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
     lengths = sizes.astype(float)

@@ -20,7 +20,7 @@ from privstats.privacy.release import Release
 class ModeMechanism(Mechanism):
     """Choose the index of a large total among candidates; subclasses differ in the law of the choice.
 
-    Their input is the difference of each total from the largest one, in units of the l1 sensitivity over eps. For
+    Their input is the difference of each total from the largest, in units of the l1 sensitivity divided by eps. For
     counts the sensitivity is 1 if rows are added or removed, and 2 if a row is replaced, where one count increases and
     another decreases; 2 also holds if rows may be missing. Between neighbours the difference of any two totals changes
     by at most the l1 sensitivity: in these units, by at most eps.
@@ -40,7 +40,7 @@ class ModeMechanism(Mechanism):
 
 @dataclass(frozen=True)
 class PermuteAndFlip(ModeMechanism):
-    """Visit the candidates in random order and accept each with probability ``exp(-deficit)``, until one is accepted.
+    """Visit candidates in random order; accept one with probability exp(-its scaled difference from the largest total).
 
     Privacy: eps (McKenna and Sheldon 2020). Sampled as the largest of totals plus exponential noise of scale size /
     eps, which has the same law (Ding et al. 2021): given the other noises, i is chosen iff its own exceeds a number t
@@ -58,7 +58,7 @@ class PermuteAndFlip(ModeMechanism):
 
 @dataclass(frozen=True)
 class ModeExponential(ModeMechanism):
-    """Choose a candidate in proportion to ``exp(-deficit)``, with its scaled deficit to the largest total.
+    """Choose a candidate in proportion to ``exp(-deficit)``, deficit: its scaled difference from the largest total.
 
     Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours change each ratio by
     a factor of at most e^eps. For counts of added or removed rows this is ``exp(eps count)``, without the 1/2 of the
@@ -74,7 +74,7 @@ class ModeExponential(ModeMechanism):
 
 @dataclass(frozen=True)
 class DuffMode(ModeMechanism):
-    """Choose a candidate in proportion to ``exp(-deficit / 2)`` (deficit to the largest total), for comparison only.
+    """For comparison: choose by ``exp(-deficit / 2)``, deficit: the scaled difference from the largest total.
 
     Privacy: eps, although eps / 2 holds. For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
     (2020), Section 4.1, whose factor 1/2 is not needed (`ModeExponential`). Neighbouring relation: as for the

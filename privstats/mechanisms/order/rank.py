@@ -48,7 +48,7 @@ class Rank(Mechanism):
 
     Privacy: eps (McSherry and Talwar 2007, Theorem 6). Neighbours change the error by at most S for each of the `rows`
     that change (triangle inequality along a chain of data sets), so the exponent ``eps error / (2 S rows)`` by eps / 2,
-    and the log normaliser by as much again. Neighbouring relation: as for the question. Sampled exactly
+    and the log normaliser by as much again. Neighbouring relation: as for the query. Sampled exactly
     (`rank_sampler`, `joint`), on a public grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho, the rank of a grid point x, is the
@@ -71,7 +71,7 @@ class Rank(Mechanism):
     *A single level with its ends*: the error is the largest of the three ranks' errors. A replaced value changes each
     rank by at most 1, S = 1. An added one changes it by 0 or 1 and its target by tau -+ h'(n): S = max(tau, 1 - tau) +
     sup h' if rows are added or removed, the larger of both if values may be missing (`bracket`).
-    *The levels that have ends* depend on the question's `about`, public or released before, and not on the values
+    *The levels that have ends* depend on the query's `about`, public or released before, and not on the values
     (`Ends.hopeful`): those whose intervals can have the stated confidence. The other levels are a second draw, without
     ends, for the share `PLAIN` of eps; both shares add up to eps.
 
@@ -134,7 +134,7 @@ class Rank(Mechanism):
     def _draw_hopeful(
         self, law: Ends, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng
     ) -> FloatArray:
-        """Draw quantiles with the ends of their intervals if these can have the confidence, otherwise without."""
+        """Draw quantiles, with the ends of their intervals if the intervals can have the stated confidence."""
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)
         drawn = np.full((len(self.levels), 2 if law.alone else 3), np.nan)
@@ -158,18 +158,18 @@ def grid_of(within: Range) -> RankGrid:
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
-    """Return S of a single level: the largest change by one row of the rank error of any number."""
+    """Return the sensitivity S at one level: the largest change of any number's rank error when one row changes."""
     return 1.0 if relation.exchange else max(level, 1 - level)
 
 
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
-    """Return S of several levels: the largest change by one row of the sum of the errors of all cells' counts."""
+    """Return the sensitivity S at several levels: the largest change by one row of the cells' summed count errors."""
     shares = np.diff(levels, prepend=0.0, append=1.0)
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))
 
 
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
-    """Draw quantiles with their intervals, ascending: for each level lower end, quantile unless `alone`, upper end."""
+    """Draw interval ends and quantiles, ascending: for each level lower end, quantile (if asked for), upper end."""
     n = values.n
     if ends.box:
         targets = box_targets(n, ends.levels[0], ends.confidence, float(ends.margins[0, 0]), ends.alone)

@@ -5,7 +5,7 @@ rho of a grid point is the inverse of the line through the knots: a number betwe
 A point has mass proportional to ``exp(-rate d)``, where d is the distance of ``T = level (n + 1)`` from rho. Positions
 are counted in steps of the grid, as floats that represent whole numbers up to 2^51 exactly.
 
-Privacy: the law is that of the points, whose probabilities neighbours change by the factor that `rank` states. Draws
+Privacy: between neighbours the probability of a point changes by at most the factor that module `rank` states. Draws
 have this law up to factors of 1 + 1e-8: a run of points is chosen by its mass (`choose`); a point in it by a uniform
 whole number and a decision (`passes`). No point is found by scaling a uniform number to the width of a gap, because its
 last bits would depend on the two values at the ends of the gap.

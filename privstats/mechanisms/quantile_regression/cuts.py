@@ -12,7 +12,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Lower bounds, by convexity, on the score's size (or the loss) far from a few points q where it is known.
+    """Lower bounds, by convexity, on the score's size (or the loss) away from a few points q with known score and loss.
 
     The loss lies above its tangents. The score G is monotone, ``(G(theta) - G(q))'(theta - q) >= 0``, hence
     ``|G(theta)| >= G(q)'(theta - q) / |theta - q|``, with the dual norm in the denominator.
@@ -20,7 +20,7 @@ class Cuts:
     Parameters
     ----------
     points, pulls : ndarray, shape (k, d)
-        Coordinates phi of each point q, and the derivative of the loss by phi there.
+        Coordinates phi of each point q, and the derivative of the loss by phi at q.
     losses : ndarray, shape (k,)
     """
 

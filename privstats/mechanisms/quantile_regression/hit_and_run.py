@@ -1,4 +1,4 @@
-"""Draws of a quantile regression with many coefficients, where boxes are too slow: the last state of a Markov chain.
+"""Draws of many coefficients of a quantile regression, where box sampling is too slow: last state of a Markov chain.
 
 Each step draws theta on a line through the current theta, from the conditional law on that line. Along a line the score
 is a step function and the log density of a loss is piecewise linear, so the law is known piece by piece and drawn
@@ -125,7 +125,7 @@ class CheckLines:
         return np.asarray(theta * min(1.0, self.target.radius / max(float(np.abs(theta).sum()), self.target.radius)))
 
     def look(self, halves: FloatArray) -> None:
-        """Select the rows whose residual can change sign within `halves` of the centre; sum the others up once."""
+        """Select the rows whose residual can change sign in a box of half-widths `halves`; sum the others up once."""
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
         rows = self.pool.rows
@@ -182,7 +182,7 @@ class CheckLines:
                 return
 
     def potential(self, v: FloatArray, t: float, start: float) -> float:
-        """Return rate times score's size at t on the line along v, or rate times loss at t less loss at `start`."""
+        """Return rate times the score's size at t on the line along v, or rate times (loss at t - loss at `start`)."""
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
             there, here = (loss(target.x, target.y, target.tau, theta + s * v) for s in (t, start))
@@ -207,7 +207,7 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the density's pieces on the line between `ends`, and bounds on its mass beyond, inside `whole`."""
+        """Return the density's pieces on the line between `ends`; and bounds on its mass outside `ends`, in `whole`."""
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self.u / slopes
@@ -243,7 +243,7 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a point drawn from the pieces and the bounds beyond, and its piece, None outside the window."""
+        """Return a point drawn from the pieces and the bounds outside, and its piece; None outside the window."""
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
         place = float(rng.uniform(0.0, before + mass[-1] + math.exp(window.tails[1].log_mass - inside), None))

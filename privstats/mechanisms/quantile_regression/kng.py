@@ -64,7 +64,7 @@ class KNGQuantile(Mechanism):
             raise OptionError("the noise that separates equal responses has no positive width")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
-        """Return the law of the score at the chosen theta; it neglects the boundary of the parameter set."""
+        """Return the law of the score at the chosen theta; the law neglects the boundary of the parameter set."""
         sensitivity = within.sensitivity(f"score {self.norm}", relation)
         scale = 1 / (self._rate(promise, within, relation) * sensitivity.weights)
         if self.norm == "hull":

@@ -39,7 +39,7 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box of coordinates phi, with a lower bound on the potential in it, and the rows for use in it."""
+    """A box of coordinates phi, a lower bound on the potential (score's size, or loss) in it, and the box's rows."""
 
     middle: FloatArray
     halves: FloatArray

@@ -81,7 +81,7 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates, each of which changes the fit of one distinct x and, if possible, of no other.
+        """Return coordinates, each changing the fit at one distinct vector x of predictors, if possible at no other.
 
         If responses are tied as well, scores are step functions of these fits: constant between ties.
         """
@@ -127,10 +127,10 @@ class Rows(Protocol):
         """Return the scores and losses of all rows at k points phi, shapes (k, d) and (k,)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Return a mask of boxes whose undecided rows are equal, and scores with none and all of these below a fit."""
+        """Return a mask of boxes with equal undecided rows, and the scores with none, and all, of these below a fit."""
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return the number of undecided rows in a box, divided among the coordinates that change their residuals."""
+        """Return the number of rows whose residual changes sign in a box, divided among the responsible coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
