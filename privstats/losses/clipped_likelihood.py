@@ -82,7 +82,7 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Rows (weight, x, y, offset) with which the loss ``ClippedExponential(farthest)`` has the scores of `ScoreClip`.
+    """Rows (weight, predictors x, y, offset), for which `ClippedExponential` has the clipped scores of `ScoreClip`.
 
     ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses
     ``1 - y exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, with -x for x.

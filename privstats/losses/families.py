@@ -119,7 +119,7 @@ class Family(ABC):
         return slopes, mean
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:
-        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` of psi under the model; by default that of normal errors."""
+        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` of psi under the model; by default 3, as for normal errors."""
         return 3.0 * np.ones_like(eta)
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -173,7 +173,7 @@ class Binary(Family):
 
 
 def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return logit coefficients t for probabilities p, with ``(t - theta)' penalty (t - theta) / 2`` added per row."""
+    """Fit logit coefficients t to probabilities p, with penalty ``(t - theta)' penalty (t - theta) / 2`` per row."""
     t = theta.copy()
     for _ in range(LOGIT_STEPS):
         mean = expit(X @ t)

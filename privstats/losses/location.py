@@ -17,7 +17,7 @@ NEARLY = 1e-6  # tolerance for multiples of a step, as a share of the step: in f
 
 
 class ColumnBlock(Protocol):
-    """Interface of a block of rows, as functions of single columns read it."""
+    """Interface of a block of rows, for functions of single columns."""
 
     @property
     def codes(self) -> tuple[NDArray[np.intp], ...]: ...
@@ -46,7 +46,7 @@ class ColumnValues:
     which: tuple[int, ...]
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return an array of shape (n, number of columns), stored by columns; -0.0 becomes 0.0."""
+        """Return the values of the columns, shape (n, number of columns), stored by columns; -0.0 becomes 0.0."""
         return block.numbers[:, self.which] + 0.0
 
 
@@ -67,7 +67,7 @@ class Scaled:
     half: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return an array of shape (n, 1 + number of columns)."""
+        """Return each row's weight and scaled values, shape (n, 1 + number of columns)."""
         return np.vstack([block.weight, ((self.of(block) - self.middle) / self.half).T]).T
 
 
@@ -76,7 +76,7 @@ class Group:
     """The number of the group to which a row belongs."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return an array of shape (n, 1)."""
+        """Return the number of each row's group, shape (n, 1)."""
         return block.codes[0].astype(np.float64)[:, None]
 
 
@@ -87,7 +87,7 @@ class InGroup:
     of: RowFunction
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return an array of shape (n, 1 + length of the vector)."""
+        """Return the number of each row's group, and the row's vector, shape (n, 1 + length of the vector)."""
         return np.vstack([block.codes[0], self.of(block).T]).T
 
 
@@ -109,7 +109,7 @@ class InStretch:
     cuts: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return an array of shape (n, 2)."""
+        """Return the number of each row's cell, and the row's value, shape (n, 2)."""
         values = self.of(block)
         groups, many = self.cuts.shape
         group = block.codes[0] if groups > 1 else np.zeros(len(values), dtype=np.intp)

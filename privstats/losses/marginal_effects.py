@@ -31,7 +31,7 @@ class Dummies:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """Change of a row z from a factor's reference level to another: the columns ``z'base + low`` change by `move`."""
+    """Change of a row z from a factor's reference level to another: its columns, ``z'base + low``, change by `move`."""
 
     base: FloatArray
     low: FloatArray

@@ -18,7 +18,7 @@ from privstats.numerics.law import FloatArray
 
 
 class RowBlock(Protocol):
-    """Interface of a block of rows, as row functions read it."""
+    """Interface of a block of rows, for functions of a row."""
 
     @property
     def present(self) -> NDArray[np.bool_]: ...
@@ -168,7 +168,7 @@ class RowResiduals:
 
 @dataclass(frozen=True, eq=False)
 class SquaredResiduals:
-    """Squared residual ``(y - z'theta)^2`` of a row, relative to its largest value, times the weight, shape (n, 1)."""
+    """Squared residual ``(y - z'theta)^2`` of a row z with response y, divided by ``largest^2``, times the weight."""
 
     theta: FloatArray
     largest: float
@@ -216,7 +216,7 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Rows (weight, x, r, 0) with which the loss ``ClippedSquares(farthest)`` has the clipped scores of `ProductClip`.
+    """Rows (weight, predictors x, residual r, 0), for which `ClippedSquares` has the clipped scores of `ProductClip`.
 
     The loss ``w Huber_c(r - x't)`` is ``w (c / k)^2 Huber_k((r - x't) k / c)``, with k = `farthest` for all rows.
     """
@@ -367,7 +367,7 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Whether a row's level is kept, in every factor; None in place of a factor's mask keeps all of its levels."""
+    """Whether a row's levels are kept, in every factor; a factor with None in place of a mask keeps all levels."""
 
     kept: tuple[NDArray[np.bool_] | None, ...]
 

@@ -138,7 +138,7 @@ class ScaledLaw(ABC):
         return self.scale**2 * self.standard_variance(len(self.scale))
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw`` for a draw of the noise, shape (q, q)."""
+        """Return the covariance of ``onto @ draw`` for a draw of the noise and a matrix `onto`, shape (q, q)."""
         return (onto * self.variance()) @ onto.T
 
 

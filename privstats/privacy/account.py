@@ -177,7 +177,7 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 def translated(promise: Promise, budget: Neighbors) -> Promise:
     """Return the guarantee that a given one implies under another neighbouring relation, that of a budget.
 
-    To replace a unit is to remove one and add another, so a guarantee under "add_remove" implies one under "replace",
+    To replace a person is to remove one and add another, so a guarantee under "add_remove" implies one under "replace",
     as for groups of two. The converse fails: "replace" implies nothing if the number of units changes.
 
     Raises

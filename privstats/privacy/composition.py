@@ -151,7 +151,7 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 
 
 def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
-    """Return the joint guarantee of mechanisms on disjoint data sets, where no unit has rows in two of them.
+    """Return the joint guarantee of mechanisms on disjoint data sets, where no privacy unit has rows in two of them.
 
     Proof. Neighbours differ in one unit, so in one data set, say i. The releases about the other data sets have the
     same law for both neighbours. Given these, all releases together are a randomised function of those about i, so that

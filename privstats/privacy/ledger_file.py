@@ -152,7 +152,7 @@ class LedgerFile:
             raise BudgetError(self._says(error)) from None
 
     def _says(self, error: Exception) -> str:
-        """Return the problem of an SQLite error and its remedy, as text; no data have been read."""
+        """Return a text with the cause of an SQLite error and the remedy; no data have been read then."""
         code = getattr(error, "sqlite_errorcode", None)
         cures = {
             sqlite3.SQLITE_BUSY: "is locked by another program; close that",

@@ -18,9 +18,7 @@ class Allotted:
     Parameters
     ----------
     whole : Account
-        The ledger.
     analyst : str
-        Name of the analyst.
     """
 
     whole: Account

@@ -69,7 +69,7 @@ class Neighbors:
 
     @property
     def exchange(self) -> bool:
-        """Whether neighbours differ by the exchange of one unit for another, so that the number of units is public."""
+        """Whether neighbours exchange one privacy unit (person) for another, so that the number of units is public."""
         return self.kind == "replace"
 
     def relation(self, folded: bool, may_be_absent: bool) -> Relation:
@@ -125,7 +125,7 @@ REPLACE_ROW = Neighbors()
 
 
 class Promise(ABC):
-    """A privacy guarantee: a bound on the information about one unit in the released values.
+    """A privacy guarantee: a bound on the information about one row, or person, in the released values.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class Promise(ABC):
         """Return the rest of this budget after `spent` is taken from it."""
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
-        """Draw the trade-off function: the smallest type II error of any test about one unit.
+        """Draw the trade-off function: the smallest type II error of any test about one privacy unit (row or person).
 
         Parameters
         ----------
@@ -389,7 +389,7 @@ class ApproxDP(Promise):
 
 @dataclass(frozen=True, repr=False)
 class GaussianDP(Promise):
-    """mu-Gaussian differential privacy: one unit is no easier to detect than a shift from N(0, 1) to N(mu, 1).
+    """mu-Gaussian differential privacy: a privacy unit is no easier to detect than a shift from N(0, 1) to N(mu, 1).
 
     Dong, Roth and Su (2022), Definition 2.6.
 

@@ -138,7 +138,7 @@ def second_moments_hull(q: int) -> tuple[float, float, float]:
 
 
 def _pair_sums(x: FloatArray) -> FloatArray:
-    """Return the sums x_j + x_k of all pairs j < k, in the order of the cross-product coordinates."""
+    """Return the sums x_j + x_k of all pairs j < k in each row, in the order of the cross-product coordinates."""
     j, k = np.triu_indices(x.shape[1], 1)
     return np.take(x, j, axis=1) + np.take(x, k, axis=1)
 

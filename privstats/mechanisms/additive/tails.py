@@ -22,9 +22,9 @@ TAIL_BLOCK = 16  # length of the blocks in which an exponential tail is drawn, e
 def exponential(rng: Rng, shape: Any) -> FloatArray:
     """Draw exponential numbers of mean 1.
 
-    The law is memoryless: the number of blocks, the whole units in the last block and the fraction are independent, and
-    the latter two truncated exponential. So draws in the far tail have full precision and no upper limit, unlike the
-    logarithm of a single uniform number.
+    The law is memoryless: the number of full blocks (of a fixed length), the rest's whole part and its fraction are
+    independent, and the latter two truncated exponential. So draws in the far tail have full precision and no upper
+    limit, unlike the logarithm of a single uniform number.
 
     Parameters
     ----------

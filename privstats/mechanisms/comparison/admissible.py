@@ -4,10 +4,9 @@ Neighbours release ``T + N Z`` with scales N and N' whose ratio is at most e^bet
 alpha times the smaller scale. Each function returns the largest alpha at which the two laws satisfy the guarantee, in
 both directions, as a function of beta, shape (betas,); 0 if there is none.
 
-*The data may choose beta*, if the law of Z is fixed: with S_beta the smooth sensitivity of T and ``N = min over beta of
+*The data may choose beta*, if the law of Z is fixed: with S_beta the smooth sensitivity and ``N = min over beta of
 S_beta / alpha(beta)``, let N' be the smaller of two neighbours' scales and beta' its minimiser. T differs by at most
-alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``: the conditions hold for the pair (alpha(beta'),
-beta').
+alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``: the conditions hold for this alpha(beta') and beta'.
 
 In units of the smaller scale let rho in [1, e^beta] be the larger scale, and a <= alpha the shift. For symmetric
 unimodal densities ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the integral over heights of the overlaps of two

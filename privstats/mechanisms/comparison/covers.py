@@ -189,8 +189,7 @@ def corner(
     * l2, with w the residual along directions orthogonal to y and a = -y'e: ``a - G`` equals the sum of the linear
       summands, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``: curve = 2 gamma.
 
-    A greedy QR factorisation with pivots chooses the rows (linear functions of theta) whose determinant is largest
-    when each is divided by its range in the set. This affects speed only, and gamma, curve, rise and t serve for it.
+    Only speed depends on the chosen coordinates: rows of large determinant, by a QR factorisation with pivots.
     """
     d = A.shape[1]
     mu = float(np.abs(c).max())

@@ -131,7 +131,7 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
 def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind: str, rate: float) -> int:
     """Draw a grid point with probability proportional to ``exp(-rate * dataset distance)``, for a quantile.
 
-    A distance is drawn first, then a uniform point at it (Gillenwater and Munoz Medina 2020, Section 5).
+    A distance is drawn first, then a uniform point at this distance (Gillenwater and Munoz Medina 2020, Section 5).
 
     Parameters
     ----------

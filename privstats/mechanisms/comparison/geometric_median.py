@@ -80,13 +80,13 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     rng : Rng
         Source of randomness.
     units : ndarray of int, shape (n,)
-        On the grid, in any order.
+        The values, as points of the grid, in any order.
     level : float
         Probability of the quantile, in (0, 1).
     grid : LocationGrid
-        Public.
+        Public grid of possible results.
     rate : float
-        Positive.
+        Rate at which the log density decreases with the score's size; positive.
 
     Returns
     -------
@@ -142,11 +142,11 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
     rng : Rng
         Source of randomness.
     units : ndarray of int, shape (n, d)
-        On the grid.
+        The rows, as points of the grid.
     grid : LocationGrid
-        Public.
+        Public grid of possible coordinates.
     rate : float
-        Positive.
+        Rate at which the log density decreases with the score; positive.
 
     Returns
     -------

@@ -63,7 +63,7 @@ class KNGMedian(Mechanism):
 
 
 def score_distance(relation: Relation, dim: int, level: float) -> float:
-    """Return the sensitivity D of `KNGMedian`: the largest change of the score when one unit's data change."""
+    """Return the sensitivity D of `KNGMedian`: the largest change of the score when the data of one person change."""
     if dim > 1:
         return relation.rows * (2.0 if relation.exchange else 1.0)
     return relation.rows * (1.0 if relation.exchange else max(level, 1 - level))

@@ -257,7 +257,7 @@ def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
 
 
 def shells(d: int, radius: float) -> FloatArray:
-    """Return edges of shells, 0 to the radius; in each ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d``."""
+    """Return edges of shells of the l1 ball: ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d`` in each."""
     count = math.ceil(max(1.0, math.log1p(radius) * d))
     edges = np.expm1(np.linspace(0.0, math.log1p(radius), count + 1))
     edges[-1] = radius

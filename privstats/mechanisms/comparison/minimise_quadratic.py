@@ -44,11 +44,11 @@ def minimise_on_l1_ball(
         Finite, symmetric (only the lower triangle is used), with A + gamma I positive definite. Otherwise the bound
         does not hold, but a point of the ball is returned.
     b, tilt : ndarray, shape (d,)
-        Finite.
+        Linear part of the loss, and random linear term; finite.
     gamma : float
-        Positive.
+        Coefficient of the ridge penalty, positive.
     radius : float
-        Positive.
+        Radius of the l1 ball, positive.
     tolerance : float
         In the units of `b`.
 

@@ -92,7 +92,6 @@ class NoisySGD(Mechanism):
     Parameters
     ----------
     gradient : RowGradient
-        Function that returns the gradients of rows' losses.
     rows : int
         The public number n of rows handed over, missing ones included.
     steps : int
@@ -100,7 +99,6 @@ class NoisySGD(Mechanism):
     batch : int
         Number m of rows in a subsample, at most n.
     step_size : float
-        Factor of each step, positive.
     clip : float
         Length C to which gradients are shortened, in the l2 norm.
 

@@ -70,14 +70,12 @@ def laplace_number(rng: Rng) -> float:
 class Smooth(Mechanism):
     """Release a quantile T plus N Z: noise Z of a fixed law, times a scale N from T's smooth sensitivity S_beta.
 
-    N is the least ``S_beta / alpha(beta)``, over a public curve of pairs (alpha, beta).
-
     Privacy: S_beta bounds the change of T by a unit, and its ratio between neighbours is at most e^beta (Nissim,
     Raskhodnikova and Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added
-    rows). Hence T differs by at most alpha(beta) times the smaller N, and the N by a factor of at most e^beta, for a
-    pair of a public curve on which the law of Z satisfies the guarantee (`admissible`, which also proves that the data
-    may choose the pair). N is not public, so no law is returned. A lower limit of N keeps these properties. N, and so
-    the last bits of ``N Z``, depend on the rows: they are rounded away (`on_the_line`).
+    rows). ``N = min over beta of S_beta / alpha(beta)``, so T differs by at most alpha(beta) times the smaller N, and N
+    by a factor of at most e^beta, for a pair of a public curve on which the law of Z satisfies the guarantee
+    (`admissible`, which proves that the data may choose the pair). N is not public, so no law is returned. A lower
+    limit of N keeps this true. The last bits of ``N Z`` depend on the rows: they are rounded away (`on_the_line`).
     """
 
     gathers = 16
@@ -93,7 +91,7 @@ class Smooth(Mechanism):
         """Draw the standard noise Z, which is then multiplied by the noise scale N."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
-        """Return the noise scale N, from the quantile's largest changes by one unit at data sets at each distance."""
+        """Return the noise scale N, from the quantile's largest changes by one person at data sets at each distance."""
         alphas, betas = self.curve(promise)
         usable = alphas > 0
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))

@@ -171,7 +171,7 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
-    """Return the best point of Newton's method in float64, and whether it is proved to be within the tolerance."""
+    """Return the best point of Newton's method in float64, and whether the point is proved to meet the tolerance."""
     theta = step = np.zeros(len(f.tilt))
     best, least, start, errors = theta, math.inf, 0.0, None
     for _ in range(MOST_STEPS):

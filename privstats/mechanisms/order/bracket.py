@@ -66,7 +66,7 @@ class RankBoxes:
 
     @classmethod
     def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
-        """Return the boxes with radius `least`, and with all radii up to `most` at which a side becomes longer."""
+        """Return the boxes with rank error `least`, and with those up to `most` at which a side becomes longer."""
         last = start + len(knots) - 2
         r = np.unique(np.append(np.abs(np.arange(start, last + 1.0) - targets[:, None]).ravel(), least))
         r = r[(r >= least) & (r <= most)]

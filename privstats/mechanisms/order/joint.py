@@ -318,7 +318,7 @@ def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArr
 
 
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
-    """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for every k, shape (K,); both ascend.
+    """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for every k < K; arguments ascend.
 
     Terms with ``before_i <= after_k`` are a prefix, the others a range up to k. No sum is computed as a difference.
     """

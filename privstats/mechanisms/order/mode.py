@@ -74,7 +74,7 @@ class ModeExponential(ModeMechanism):
 
 @dataclass(frozen=True)
 class DuffMode(ModeMechanism):
-    """For comparison: choose by ``exp(-deficit / 2)``, deficit: the scaled difference from the largest total.
+    """Choose in proportion to ``exp(-deficit / 2)``, deficit: scaled difference from the largest total; for comparison.
 
     Privacy: eps, although eps / 2 holds. For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
     (2020), Section 4.1, whose factor 1/2 is not needed (`ModeExponential`). Neighbouring relation: as for the

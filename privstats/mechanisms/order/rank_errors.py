@@ -64,7 +64,7 @@ class RankErrors:
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw`` for a draw of the errors."""
+        """Return the covariance of ``onto @ draw`` for a draw of the rank errors and a matrix `onto`."""
         if self.largest:
             return np.asarray((self.J + 1) * (self.J + 2) / (3 * self.rate**2) * (onto @ onto.T))
         j = np.arange(1, self.J + 1)
@@ -79,7 +79,7 @@ class RankErrors:
 
 @dataclass(frozen=True)
 class RankLaw(Ends):
-    """The law of quantiles drawn with the ends of their intervals: `Ends`, with moments of the rank errors."""
+    """The law of quantiles drawn with the ends of their intervals: extends `Ends` by moments of the rank errors."""
 
     @property
     def errors(self) -> RankErrors:
@@ -95,5 +95,5 @@ class RankLaw(Ends):
         return self.errors.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ errors`` for a draw of the rank errors."""
+        """Return the covariance of ``onto @ errors`` for a draw of the rank errors and a matrix `onto`."""
         return self.errors.covariance(onto)

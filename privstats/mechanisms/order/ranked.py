@@ -70,7 +70,7 @@ class Ranked:
         self.n = int(self._counts.sum())
 
     def _cut(self, cells: IntArray) -> None:
-        """Divide the cells with these ascending indices into parts, wide as powers of two; count values in one scan."""
+        """Divide the cells with these ascending indices into parts, and count the values in all parts in one scan."""
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)

@@ -1,4 +1,4 @@
-"""Quantile regression: choose theta with a density that decreases with the size of its score, or with its loss."""
+"""Quantile regression: choose theta with a density that decreases with the score's size at theta, or the loss."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ExponentialQuantile(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLaw(ScaledLaw):
-    """Density proportional to ``exp(-|v|)`` in the norm ``max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``.
+    """Noise v with density proportional to ``exp(-|v|)``, for ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``.
 
     Here t is `tilt`. A draw is a Gamma(dim + 1) multiple of a uniform point of the norm's ball, where ``|v_0| = s`` has
     density proportional to ``(1 + t - t s)^(dim - 1)``, and the other |v_j| are uniform up to ``1 + t - t s``.

@@ -34,7 +34,7 @@ class Target:
     tau : float
         Probability of the quantile, in (0, 1).
     radius, rate : float
-        Positive.
+        Radius of the parameter set, and rate at which the log density decreases; positive.
     norm : {"linf", "l1", "l2", "hull", "loss"}
         Norm of the score (`size_of`).
     tilt : float
@@ -99,9 +99,9 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
     x : ndarray, shape (n, d)
     y : ndarray, shape (n,)
     tau : float
-        In (0, 1).
+        Probability of the quantile, in (0, 1).
     radius : float
-        Positive.
+        Radius of the l1 ball, positive.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser, from linear programs for rows near `theta`, with rows added until no other changes sign."""
+    """Return the minimiser, by linear programs for rows of small residual; others are added if they change sign."""
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
     inside = np.zeros(len(y), dtype=bool)

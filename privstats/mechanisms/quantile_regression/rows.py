@@ -45,7 +45,7 @@ class RowFrame:
 
     @cached_property
     def halves(self) -> FloatArray:
-        """Half-widths of a box in phi, about zero, that contains the parameter set."""
+        """Half-widths of a box of coordinates phi, centred at zero, that contains the parameter set."""
         most = self.target.radius * np.abs(self.inverse).max(axis=1) + np.abs(self.inverse @ self.centre)
         return np.asarray(most * (1 + 1e-9))
 
@@ -121,7 +121,7 @@ class Rows(Protocol):
         """Return the score and the loss of all rows at the coordinates phi."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper bounds on ``way'score`` in boxes of half-widths `halves`, shapes (boxes, ways)."""
+        """Return bounds on the products of directions `ways` with the score in boxes, shapes (boxes, ways)."""
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores and losses of all rows at k points phi, shapes (k, d) and (k,)."""
@@ -156,7 +156,7 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows of a target; None if distinct x are many, or so close that boxes would be too long."""
+        """Return the rows of a target density, or None if distinct x are many, or so close that boxes are too long."""
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
             return None
