@@ -137,7 +137,7 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and constant: those of a linear discriminant, improved by a fit to synthetic rows.
+        """Return initial slopes and constant, of a linear discriminant and then improved by a fit to synthetic rows.
 
         If the rows with y = 0 and those with y = 1 are normal with one covariance, the log odds are ``a + b'x``. In
         coordinates of unit second moments ``b = s / (v - |s|^2)``, with s the least-squares slopes, p the mean of y and

@@ -2,7 +2,7 @@
 
 A row is z = (columns of the design, offset if any, response), and ``block.times(M)`` is z'M for each row of a block. A
 row's weight in [0, 1] multiplies its score; the root of the weight multiplies vectors whose products are summed. No
-privacy claim rests on this code: sets bound the results, and the rehearsal checks that each row is treated alone.
+privacy claim rests on this code: sets bound the results; a trial on synthetic rows checks that rows are treated alone.
 """
 
 from __future__ import annotations

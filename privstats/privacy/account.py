@@ -22,7 +22,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge to a ledger: its purpose and the guarantees it pays for, in the ledger's neighbouring relation.
+    """One charge to a ledger: the purpose and the guarantees of the queries, in the ledger's neighbouring relation.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 
 
 def translated(promise: Promise, budget: Neighbors) -> Promise:
-    """Return the guarantee that a given one implies under another neighbouring relation, that of a budget.
+    """Return the guarantee that a given one implies under another neighbouring relation: the relation of a budget.
 
     To replace a person is to remove one and add another, so a guarantee under "add_remove" implies one under "replace",
     as for groups of two. The converse fails: "replace" implies nothing if the number of units changes.

@@ -1,4 +1,4 @@
-"""Composition of privacy guarantees of several kinds, by privacy-loss distributions. Extended tier.
+"""Composition of privacy guarantees of several kinds, by privacy-loss distributions.
 
 If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile delta,
 the two together have the profile ``sum_i p_i delta(eps - l_i)``. Randomised response dominates every eps-DP mechanism,
@@ -185,7 +185,7 @@ def _largest(promises: Sequence[Promise]) -> Promise:
 
 
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
-    """Return the guarantees, all translated to the neighbouring relation of one: of the first that allows it."""
+    """Return the guarantees, translated to one neighbouring relation: the first of theirs to which all translate."""
     for wanted in promises:
         try:
             return tuple(translated(promise, wanted.neighbors) for promise in promises)

@@ -1,4 +1,4 @@
-"""The ledger of one data set: an account in memory, or in a file that records the charges. Extended tier."""
+"""The ledger of one data set: an account in memory, or in a file that records the charges."""
 
 from __future__ import annotations
 

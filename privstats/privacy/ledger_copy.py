@@ -1,4 +1,4 @@
-"""The summary of a ledger that is saved with a fit: name and total, without file or entries. Extended tier."""
+"""The summary of a ledger that is saved with a fit: name and total, without file or entries."""
 
 from __future__ import annotations
 

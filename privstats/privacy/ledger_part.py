@@ -1,4 +1,4 @@
-"""Parts of a ledger's budget for single analysts: their charges count in the part and in the whole. Extended tier."""
+"""Parts of a ledger's budget for single analysts: their charges count in the part and in the whole."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Allotted:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries of this analyst, without those of others."""
+        """The entries of this analyst, without the entries of others."""
         return self._own(self.whole.book.entries)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
@@ -54,7 +54,7 @@ class Allotted:
 
 
 def allotted(whole: Ledger, analyst: str, promise: Promise) -> Ledger:
-    """Return a ledger for one analyst, with a budget of its own inside that of the whole ledger.
+    """Return a ledger for one analyst, whose budget is a part of the whole ledger's budget.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Several fits charged to a ledger together, in one transaction, before any of them reads a row. Extended tier.
+"""Several fits charged to a ledger together, in one transaction, before any of them reads a row.
 
 *No fit without a charge.* The entries of all fits are added to the ledger at once if the budget admits their sum, or
 none of them. Each fit then takes its own entry, in order and once, and only if it asks for exactly the guarantees that
@@ -67,7 +67,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Drop entries that were not taken, except those of the last `later` fits; the dropped ones remain spent."""
+        """Drop entries that were not taken, except for the last `later` fits; dropped entries stay spent."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 

@@ -1,4 +1,4 @@
-"""Entries of a ledger as text, restored exactly, each with a digest of all entries up to it. Extended tier."""
+"""Entries of a ledger as text, restored exactly, each with a digest of all entries up to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Composition of noisy steps on random subsamples: the privacy cost of noisy gradient descent. Extended tier.
+"""Composition of noisy steps on random subsamples: the privacy cost of noisy gradient descent.
 
 Each of T steps draws a new subsample, m of n rows without replacement, and releases a sum over it with normal noise.
 The sd of the noise is sigma (the noise multiplier) times the sensitivity of the sum under "replace". Under "replace one

@@ -447,7 +447,7 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
 
 
 def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
-    """Trade-off function that rho-zCDP is known to imply: the maximum of those of a grid of implied (eps, delta)."""
+    """Trade-off function that rho-zCDP implies: the maximum of the trade-off functions of a grid of (eps, delta)."""
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
     return np.asarray(np.max([approx_tradeoff(alpha, eps, delta) for eps, delta in pairs], axis=0), dtype=float)

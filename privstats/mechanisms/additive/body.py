@@ -79,9 +79,9 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
 
     Given the linear part, squares and cross products are independent and uniform on intervals of half-length ``2 - 2
     (d_j)_+^2`` and ``2 - (d_j + d_k)_+``; the linear part has density proportional to the product of these. Let A be
-    the k coordinates with a > 1, and t = 1 - a for the others. The density is ``prod_A (1 - d_i^2) prod_{pairs in A}
-    (1 - (d_i + d_j) / 2) prod_{not A} h(t_j)``, times a constant, with ``h(t) = prod_A (1 - (d_i - t)_+ / 2)``. Given
-    A and its d, the t are independent with density h / J, ``J = int_0^1 h``, drawn by rejection since h <= 1.
+    the k coordinates with d_j = |u_j| - 1 > 0, and t = 1 - |u_j| for the others. The density is proportional to
+    ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i + d_j) / 2) prod_{not A} h(t_j)``, ``h(t) = prod_A (1 - (d_i - t)_+
+    / 2)``. Given A and its d, the t are independent with density h / J, ``J = int_0^1 h``, by rejection since h <= 1.
 
     That leaves the target ``prod_A (1 - d_i^2) prod_{pairs} (1 - (d_i + d_j) / 2) J^{q - k}``, at most ``prod_A
     g_k(d_i)``, ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}``, ``M_k(d) = int_0^1 (1 - (d - t)_+ /

@@ -77,7 +77,7 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """The chain's proposal law, a mixture: near the median by the linearised score, in its grid cell, or uniform.
+    """The chain's proposals, a mixture: near the median by the linearised score, in the median's grid cell, or uniform.
 
     Near the median the score is about ``curvature (theta - median)``, so K-norm noise of the l2 ball in the score is
     mapped to a location by the inverse: `slopes` are the eigenvalues of rate times the curvature, along the columns of

@@ -179,7 +179,7 @@ def corner(
     rise: float,
     t: float,
 ) -> Cover:
-    r"""Return a simple set that contains ``{||A theta - b|| <= gamma, |theta|_1 <= t}`` for t just above its minimum.
+    r"""Return a set that contains {||A theta - b|| <= gamma, |theta|_1 <= t}, tight at a minimum with |theta|_1 = t.
 
     Notation: e = A theta - b is the residual, y a vector of dual norm 1, G(t) the lower bound of the norm by y, and
     ``rise >= gamma - G(t)`` limits the sum of linear coordinates. By the identity in the module's docstring:

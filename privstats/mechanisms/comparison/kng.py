@@ -52,7 +52,7 @@ class KNormGradient(Mechanism):
 
 @dataclass(frozen=True)
 class Exponential(Mechanism):
-    """Choose theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on its parameter set.
+    """Choose theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on the parameter set.
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): neighbours change the loss by at most D anywhere in the set,
     and the log normaliser by as much again. Sampled exactly by rejection (`level_sets`). Its error is of the order of

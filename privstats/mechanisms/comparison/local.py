@@ -123,7 +123,7 @@ class RowHolder:
         return _sent(toward_zero(self._scores(x, y, theta), step), sd, step, rng)
 
     def curvature(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy curvature of each holder's loss, by rows of its upper triangle, shape (n, p (p + 1) / 2)."""
+        """Return the noisy curvature of each holder's loss, the upper triangle row by row, shape (n, p (p + 1) / 2)."""
         inside = np.abs(_residual(x, y, theta)) < self.clip
         a = x * (MARGIN * np.sqrt(self._weight(x)) * inside)[:, None]
         return _sent_products(a, self.curvature_sd(x.shape[1]), rng)

@@ -190,7 +190,7 @@ def solve_exactly(system: Numbers, right: Numbers) -> Numbers:
 
 
 def positive_definite(A: Numbers) -> bool:
-    """Return whether all leading minors are positive (Sylvester's criterion); elimination computes them in turn."""
+    """Return whether a matrix is positive definite: whether all leading minors are positive (Sylvester)."""
     table, previous = whole(A), 1
     for k in range(len(table)):
         if not table[k, k] > 0:

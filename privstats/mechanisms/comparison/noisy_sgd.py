@@ -69,9 +69,9 @@ class LinearGradient:
 class NoisySGD(Mechanism):
     """Release the last theta of T steps ``theta -= step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
 
-    Each sum is over the rows with m = `batch` of n = `rows` numbers, newly drawn without replacement in each of T =
-    `steps` steps; gradients are shortened to C = `clip`; theta_0 = 0 (Dong, Roth and Su 2022, Algorithm 1, with noise
-    for the sensitivity 2 C of replaced rows).
+    Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m = `batch` numbers are newly drawn without
+    replacement, and the sum is over their rows; gradients are shortened to C = `clip`; theta_0 = 0 (Dong, Roth and Su
+    2022, Algorithm 1, with noise for the sensitivity 2 C of replaced rows).
 
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
     the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. A missing row adds zero,

@@ -118,7 +118,7 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the potential (size of the score, or loss) at phi; `rows` are those of a box that contains phi."""
+        """Return the potential (size of the score, or loss) at phi; `rows` belong to a box that contains phi."""
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
