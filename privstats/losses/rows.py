@@ -229,7 +229,7 @@ class ClippedProductRows(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductScores(ProductClip):
-    """Scores ``w clip(r, c) x`` of rows whose residual r is clipped as in `ProductClip`."""
+    """Scores ``w clip(r, c) x`` of rows with weight w, predictors x and residual r clipped at c (`ProductClip`)."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, r, w, c = self.weighed(block)

@@ -346,7 +346,7 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return the guarantee (eps / k, delta / S), with S the sum of e^(i eps / k) over i < k, for single steps."""
+        """Return the guarantee of one of k steps, (eps / k, delta / S), with S the sum of e^(i eps / k) over i < k."""
         steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
         return replace(self, eps=self.eps / k, delta=self.delta / steps)
 

@@ -126,7 +126,7 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
 
 
 def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
-    """Divide the density of `sample_gradient` into cells, each with a cover of known volume."""
+    """Divide the density of `sample_gradient` into cells, each contained in a set of known volume."""
     d = len(b)
     edges = shells(d, radius)
     inner, outer = edges[:-1].copy(), edges[1:]
@@ -189,7 +189,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
 
 def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
-    """Divide the density of `sample_loss` into cells, each with a cover of known volume."""
+    """Divide the density of `sample_loss` into cells, each contained in a set of known volume."""
     d = len(b)
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
@@ -265,7 +265,7 @@ def shells(d: int, radius: float) -> FloatArray:
 
 
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
-    """Return ``b'y - t |A'y|_inf`` less its possible rounding: a lower bound of the residual's norm."""
+    """Return ``b'y - t |A'y|_inf`` less its rounding error: a lower bound of ||A theta - b|| for |theta|_1 <= t."""
     slack = 4.0 * (len(b) + 4) * ULP
     value = float(b @ y) - slack * float(np.abs(b) @ np.abs(y))
     return value - t * (float(np.abs(A.T @ y).max()) + slack * float((np.abs(A).T @ np.abs(y)).max()))

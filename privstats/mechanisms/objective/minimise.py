@@ -140,7 +140,7 @@ class Tilted:
 
 
 def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
-    """Return the minimiser theta* of f up to a proved error.
+    """Return the minimiser theta* of the objective f up to a proved error.
 
     ``|theta - theta*|_2 <= tolerance / gamma``, or, if float64 is too coarse for that, at most this plus the rounding
     of theta to float64, ``2^-53 |theta|_2``.

@@ -243,7 +243,7 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a point drawn from the pieces and the bounds outside, and its piece; None outside the window."""
+        """Return a point drawn from the pieces and the bounds outside, and the index of its piece; None if outside."""
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
         place = float(rng.uniform(0.0, before + mass[-1] + math.exp(window.tails[1].log_mass - inside), None))

@@ -135,7 +135,7 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return each coordinate's share in a box's uncertainty: about the potential, or about the set's boundary."""
+        """Return each coordinate's share in a box's uncertainty: about the potential, or the parameter set's edge."""
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
         rim = float(np.abs(frame.centre + frame.basis @ box.middle).sum() + outwards.sum()) > target.radius
