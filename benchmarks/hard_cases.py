@@ -198,6 +198,7 @@ TRIPS = {
     "fare": (0, 200), "tip": (0, 100), "distance": (0, 100), "passengers": (0, 9),
     "pickup_borough": ["Manhattan", "Queens", "Brooklyn", "Bronx"],
 }  # fmt: skip
+PAYMENT = {"tip": (0, 40), "payment": ["cash", "credit card"]}
 HEALTH = {
     "mdvis": (0, 100), "lncoins": (0, 5), "lpi": (0, 8), "physlm": (0, 1), "disea": (0, 60), "hlthg": [0, 1],
     "hlthf": [0, 1], "hlthp": [0, 1],
@@ -367,6 +368,9 @@ CASES = {
     ),
     "taxi_fares": Case(lm("nyc_taxis_2019.csv", "fare ~ distance + passengers + C(pickup_borough)", TRIPS)),
     "taxi_tips": Case(lm("nyc_taxis_2019.csv", "tip ~ distance + passengers + C(pickup_borough)", TRIPS)),
+    "taxi_payment": Case(
+        glm("nyc_taxis_2019.csv", "I(fare > 13) ~ tip + C(payment) + C(pickup_borough)", TRIPS | PAYMENT)
+    ),
     "fair": Case(lm(partial(shipped, "fair"), f"affairs ~ {MARRIED_TERMS}", MARRIED)),
     "fair_logit": Case(glm(partial(shipped, "fair"), f"I(affairs > 0) ~ {MARRIED_TERMS}", MARRIED)),
     "voters": Case(lm(partial(shipped, "anes96"), "income ~ age + I(age**2) + educ + PID", VOTERS)),  # our choice
