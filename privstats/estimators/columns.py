@@ -174,7 +174,7 @@ class Grouping:
 
     @classmethod
     def of(cls, design: Any) -> Grouping:
-        """Return the builder of queries for a design, by group if the design has groups."""
+        """Return the object that builds the queries of columns of a design, one query per group if it has groups."""
         return cls(len(design.group_levels))
 
     @property

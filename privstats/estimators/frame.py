@@ -245,7 +245,7 @@ class PublicBox:
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return groups of standardised columns that vary together, and their extreme values at kept factor levels."""
+        """Return groups of standardised columns of one factor, and their values at the levels that are not left out."""
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
         if self.intercept is not None:

@@ -41,7 +41,7 @@ UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bou
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise (`edge`)
-USUAL_PART = 0.8  # coefficients are given if this lower limit is at most this multiple of (largest curvature) / p
+USUAL_PART = 0.8  # no coefficient is given if HESSIAN_EDGE exceeds this multiple of (largest curvature) / p
 MOST_QUESTIONS = 1000  # largest number of steps; each step is a question of the plan
 MOST_LEFT = 0.4  # coefficients are given if at most this share of the starting error remains
 OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not given, in scales of the response
@@ -178,7 +178,7 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate with sampling error, the noise of all steps, and the rest of the starting error."""
+        """Return the last iterate; its error is sampling error, noise of all steps, and what is left of the start."""
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
         M = raise_eigenvalues(hessian.value / rows.n, half_edge, self.curvature)

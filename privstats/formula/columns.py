@@ -237,7 +237,7 @@ class Columns:
 
     @cached_property
     def labels(self) -> tuple[tuple[Any, ...], ...]:
-        """Label of each result, with one part per key, sorted by column, then by group, then by component."""
+        """Label of each released number: its column, its group and its component (such as tau), in this order."""
         groups = [()] if self.group is None else [(level,) for level in self.group_levels]
         parts = [()] if self.components == (None,) else [(part,) for part in self.components]
         return tuple((code, *group, *part) for code in self.codes for group in groups for part in parts)

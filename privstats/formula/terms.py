@@ -247,7 +247,7 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return the null space of the columns (`Design.null_space`), from conditions for each product of numbers."""
+        """Return the null space of the columns (`Design.null_space`), built for each product of numeric predictors."""
         allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
         d = len(self.intervals)
         conditions = [np.zeros((0, d))]

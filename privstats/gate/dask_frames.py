@@ -188,7 +188,7 @@ def silent(client: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # the scheduler may be gone, or an earlier attempt has removed it
+        with suppress(Exception):  # the scheduler may be gone, or the plugin removed by an earlier attempt
             _told(lambda: client.unregister_worker_plugin(name))
 
 

@@ -32,7 +32,7 @@ GATHERED = 8  # collected vectors are summed when they have this many times the 
 LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times the reach of its set
 FOLD_LIMIT = 1 << 62  # largest entry of a unit's summed vectors, in steps, which fits into int64
 
-UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row does not count
+UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row is not used
 
 
 class RowMap(Protocol):

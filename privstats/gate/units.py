@@ -20,7 +20,7 @@ from privstats.formula.declarations import UNKNOWN, Known
 from privstats.formula.values import Coded, admitted
 from privstats.numerics.law import IntArray
 
-SORTED_ROWS = 1 << 20  # the rows that count are chosen for some units at a time, with about this number of rows
+SORTED_ROWS = 1 << 20  # number of rows in a batch of units; the rows that are used are chosen batch by batch
 
 Hashes = NDArray[np.uint64]
 

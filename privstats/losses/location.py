@@ -1,4 +1,4 @@
-"""Functions of a row for means, quantiles and histograms: values of columns, groups, bins and grids.
+"""Functions that map a row to the numbers that are summed for means, quantiles and histograms.
 
 A block of rows has a number for each row and column, in the user's units; the first code of a row, if any, is a group.
 """

@@ -51,7 +51,7 @@ def draw_tradeoff(
     about: str = "any one row",
     **line: Any,
 ) -> Axes:
-    """Draw a trade-off function; on empty axes, also draw perfect privacy, and a title with the rows `about`."""
+    """Draw a trade-off function; on empty axes, also the line of perfect privacy and a title, the text `about`."""
     if ax is None:
         ax = new_axes(5.2, 5.4)
         ax.set_aspect("equal")
