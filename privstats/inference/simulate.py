@@ -94,7 +94,12 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 def remembered(noise: Loading) -> bool:
     """Return whether draws of a noise have so few coordinates that they are cached."""
-    return hasattr(noise.law, "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
+    return hasattr(_scaled(noise.law), "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
+
+
+def _scaled(law: Any) -> Any:
+    """Return the law of the random term of objective perturbation, and any other law as it is."""
+    return getattr(law, "noise", law)
 
 
 def _work(noise: Loading) -> float:
@@ -106,7 +111,7 @@ def _work(noise: Loading) -> float:
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
     """Yield independent draws of the coordinates of a noise, block by block."""
     stream, k = PublicStream(key), noise.coordinates
-    law: Any = noise.law
+    law = _scaled(noise.law)
     if remembered(noise):
         yield law.scale * _unit_draws(_Unit(key, draws, _unit_of(law), law))
         return
