@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+from scipy import special
 
 from privstats.errors import PrivacyError
 from privstats.estimators.base import PublicFacts
@@ -23,6 +24,7 @@ from privstats.gate.rows import BlockRows, RowValues
 from privstats.mechanisms.base import Additive
 from privstats.mechanisms.order.rank import Rank, grid_of
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
+from privstats.mechanisms.order.rank_sampler import RARE, knots_between, runs_between
 from privstats.mechanisms.order.ranked import Ranked
 from privstats.mechanisms.quantile_regression.kng import ExponentialQuantile, KNGQuantile
 from privstats.mechanisms.random import public_stream
@@ -38,8 +40,11 @@ FITS, FEWER, MOST = (
     45,
 )  # whose median is expected: usually, of a costly assumption, and of rows that are given
 SETTLED = 0.08  # standard error of the logarithm of an expected width, at which there are fits enough
-SEVERAL, FEW = 25, 3  # draws whose mean stands for an answer that is no sum: an order statistic, or coefficients
+SEVERAL, TOGETHER, FEW = 25, 9, 3  # draws whose mean stands for a rank, for several ranks, and for coefficients
 MOST_GIVEN = 4 * ROWS  # rows given to a mechanism whose draws from k copies of all rows are those from one at k eps
+
+FORECAST = ["std_error", "width", "noise_share", "ratio"]
+OF_WIDTH = FORECAST.index("width")
 
 T = TypeVar("T")
 
@@ -74,8 +79,8 @@ class Forecast(Conversation):
     ) -> None:
         planned = tuple(planned)
         super().__init__(rows, planned, lambda kind, label: public_stream(-3))
-        self._factor, self._said = n / max(1, rows.source.n), {} if said is None else said
-        self._noise = {one.label: public_stream(-1000 * (fit + 1) - place) for place, one in enumerate(planned)}
+        self._n, self._factor, self._said = n, n / max(1, rows.source.n), {} if said is None else said
+        self._streams = {one.label: -1000 * (fit + 1) - place for place, one in enumerate(planned)}
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         self._branch = shortest(lengths)
@@ -110,36 +115,42 @@ class Forecast(Conversation):
     ) -> Release:
         law = by.law(promise, question.within, relation)
         if total is not None and isinstance(by, Additive):
-            noise = 0.0 if law is None else law.sample(self._noise[question.label], 1)[0]
+            noise = law.sample(public_stream(self._streams[question.label]), 1)[0]
             return Release(question.label, total.value() * self._factor + noise, law, promise, question.within)
         values = self._rows.values(question) if total is None else None
         seen = total if values is None else values.all().tobytes()
         way = question.label, by, promise, question.within, relation, seen
         if way not in self._said:
-            times, given = max(1, round(self._factor)), promise
+            once, given = self._rows.source.n, promise
+            many = max(once, round(self._n))
             if isinstance(by, KNGQuantile | ExponentialQuantile):  # density exp(-eps |k G|) = exp(-(k eps) |G|)
-                copies = min(times, max(1, MOST_GIVEN // max(1, self._rows.source.n)))
-                times, given = copies, promise.as_pure().part(times / copies)
-            exact: Any = _Repeated(self._rows, question, times)
+                few = min(many, max(once, MOST_GIVEN))
+                many, given = few, promise.as_pure().part(many / few)
+            exact: Any = _Repeated(self._rows, question, many)
             draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
+            if isinstance(by, Rank) and len(by.levels) > 1:
+                draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
                 draws = 1 if law is None else FEW  # what is chosen among counts has no mean
-            streams = [public_stream(-3 - k) for k in range(draws)]
-            mean = _mean(question, by, exact, given, relation, streams)
+            mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
 
 
-def _mean(
-    question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, streams: Sequence[Any]
-) -> Release:
-    """Return the mean of several simulated releases of a query; common computations are done once."""
+def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, draws: int) -> Release:
+    """Return the mean of several simulated releases of a query, or the mean of a rank without ends from its law.
+
+    Common computations of the releases are done once.
+    """
     within: Any = question.within
+    streams = (public_stream(-3 - k) for k in range(draws))
     if isinstance(by, Rank):
-        draw = by.drawing(Ranked(exact, grid_of(within)), promise, within, relation)
+        law, values = by.law(promise, within, relation), Ranked(exact, grid_of(within))
+        if by.confidence is None and len(by.levels) == 1:
+            return Release(question.label, mean_of_rank(values, by.levels[0], 2 * law.rate), law, promise, within)
+        draw = by.drawing(values, promise, within, relation)
         answers = [Release(question.label, draw(rng), None, promise, within) for rng in streams]
-        law = by.law(promise, within, relation)
     else:
         answers = [by.release(question.label, exact, promise, within, relation, rng) for rng in streams]
         law = answers[0].law
@@ -147,15 +158,34 @@ def _mean(
     return replace(answers[0], value=mean, law=law)
 
 
-class _Repeated(RowValues):
-    """Values of the synthetic rows, each value repeated several times."""
+def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
+    """Return the mean of what `draw_rank` draws, but for points that it draws with probability below 1e-13, shape (1,).
 
-    def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
+    Along a run of m points the density falls by a factor ``exp(-f)`` per point. So the mean distance from the first
+    point is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``.
+    """
+    target = level * (values.n + 1)
+    width = (math.log(values.grid.last - values.grid.first + 1) + RARE) / rate + 1
+    start, stop = max(0, math.floor(target - width)), min(values.n + 1, math.ceil(target + width))
+    runs = runs_between(knots_between(values, start, stop), start, target, rate)
+    with np.errstate(all="ignore"):
+        far = 1 / np.expm1(runs.fall) - runs.count / np.expm1(runs.fall * runs.count)
+    far = np.clip(np.where(runs.count > 1, far, 0.0), 0.0, np.maximum(runs.count - 1, 0.0))
+    mass = special.softmax(runs.log_mass())
+    return values.grid.points(np.atleast_1d(mass @ (runs.first + runs.sign * far)))
+
+
+class _Repeated(RowValues):
+    """Values of the synthetic rows, as many as wanted: again and again from the first row on."""
+
+    def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
         super().__init__(rows, question)
-        self._times = times
+        self._many = many
 
     def _made(self) -> Iterator[FloatArray]:
-        yield np.repeat(np.concatenate(list(super()._made())), self._times, axis=0)
+        once = np.concatenate(list(super()._made()))
+        share = len(once) / max(1, self._rows.source.n)
+        yield np.resize(once, (round(share * self._many), once.shape[1]))
 
 
 def expected(
@@ -169,6 +199,7 @@ def expected(
     assumed: Assumption,
     fits: Sequence[int],
     most: int,
+    settled: Callable[[pd.DataFrame], bool] = lambda _: False,
 ) -> pd.DataFrame:
     """Return the expected standard errors and interval widths of a plan.
 
@@ -194,40 +225,56 @@ def expected(
         Numbers (identifiers) of the simulated fits whose median is returned.
     most : int
         Largest number of simulated fits, if the widths of intervals differ much.
+    settled : callable
+        Returns whether more simulated fits are unnecessary, given the widths so far: a row for each term and a column
+        for each fit; a width is infinite if the interval is not given.
 
     Returns
     -------
     DataFrame
         Columns std_error, width, noise_share, ratio and given as in `Plan.expected`. Its `attrs` have the branch that
-        most simulated fits chose.
+        most simulated fits chose, and whether all fits were made.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
-    branches, tables, said = Counter[str | None](), list[pd.DataFrame](), dict[Any, Release]()
-    while len(tables) < len(fits) or (len(tables) < most and error_of_median(tables) > SETTLED):
+    branches, tables, said = Counter[str | None](), list[FloatArray](), dict[Any, Release]()
+    whole = False
+    while not whole:
         ask = Forecast(rows, planned, n, fits[len(tables)] if len(tables) < len(fits) else len(tables), said)
-        tables.append(_expected(converse(ask, public)))
+        estimate = converse(ask, public)
+        tables.append(_expected(estimate))
         branches[ask.chosen] += 1
-    by_term = pd.concat(tables, keys=range(len(tables))).fillna(math.inf).groupby(level=1, sort=False)
-    table = by_term.median().replace(math.inf, math.nan)
-    table["given"] = by_term["width"].agg(lambda widths: float(np.isfinite(widths).mean()))
-    table.attrs["branch"] = branches.most_common(1)[0][0]
+        widths = np.array([table[:, OF_WIDTH] for table in tables])
+        wanted = len(fits) if len(tables) < len(fits) or error_of_median(widths) <= SETTLED else most
+        whole = len(tables) >= wanted
+        if settled(pd.DataFrame(widths.T, index=list(estimate.names))):
+            break
+    median = np.median(tables, axis=0)
+    table = pd.DataFrame(np.where(np.isinf(median), math.nan, median), list(estimate.names), FORECAST)
+    table["given"] = np.isfinite(widths).mean(axis=0)
+    table.attrs |= {"branch": branches.most_common(1)[0][0], "whole": whole}
     return table
 
 
-def error_of_median(tables: Sequence[pd.DataFrame]) -> float:
-    """Return the standard error of the median log width of a typical term, as if log widths were normal."""
-    with np.errstate(all="ignore"):
-        logs = np.log(pd.concat([table["width"] for table in tables], axis=1))
-    return 1.25 * float(logs.std(axis=1).fillna(0.0).median()) / math.sqrt(len(tables))
+def error_of_median(widths: FloatArray) -> float:
+    """Return the standard error of the median log width of a typical term, as if log widths were normal.
+
+    Parameters
+    ----------
+    widths : ndarray, shape (fits, terms)
+        Infinite if not given.
+    """
+    if len(widths) < 2:
+        return 0.0
+    logs = np.ma.masked_invalid(np.log(np.maximum(widths, 1e-300)))
+    spread = np.ma.filled(logs.std(axis=0, ddof=1), 0.0)
+    return 1.25 * float(np.median(spread)) / math.sqrt(len(widths))
 
 
-def _expected(estimate: Any) -> pd.DataFrame:
-    """Return the table of standard errors and interval widths of a simulated fit."""
+def _expected(estimate: Any) -> FloatArray:
+    """Return the standard errors, widths, shares of noise and ratios of a simulated fit; infinite if not given."""
     _, errors, low, high = estimate.coefficients(0.05)
     share = np.asarray(estimate.noise_share(), dtype=float)
     with np.errstate(all="ignore"):
         without = 2 * 1.959964 * errors * np.sqrt(np.maximum(1 - share, 0.0))
         ratio = np.where(without > 0, (high - low) / without, math.nan)
-    return pd.DataFrame(
-        {"std_error": errors, "width": high - low, "noise_share": share, "ratio": ratio}, index=list(estimate.names)
-    )
+    return np.nan_to_num(np.column_stack([errors, high - low, share, ratio]), nan=math.inf, posinf=math.inf)

@@ -23,6 +23,8 @@ from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.matrixt import MatrixT
 from privstats.mechanisms.order.rank import Rank
+from privstats.mechanisms.order.rank_sampler import draw_rank
+from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.mechanisms.quantile_regression.kng import KNGQuantile
 from privstats.mechanisms.random import public_stream
 from privstats.models.base import Choice
@@ -659,3 +661,20 @@ def test_a_forecast_of_many_rows_draws_coefficients_from_few_for_as_much_more_of
     assert list(given) == [4 * forecast.ROWS, 8 * forecast.ROWS]
     assert [promise.eps for promise in given.values()] == pytest.approx([2 * whole.eps, whole.eps])
     assert few["width"].to_numpy() == pytest.approx(every["width"].to_numpy(), rel=0.05)
+
+
+def test_a_forecast_has_as_many_values_as_the_plan_has_rows(monkeypatch):
+    seen, once = [], Rank.drawing
+    monkeypatch.setattr(Rank, "drawing", lambda self, values, *args: seen.append(values.n) or once(self, values, *args))
+    for n in (3000, 6000, 9999):
+        planned("quantile", n=n, formula="x", q=[0.25, 0.75]).expected()
+        assert seen.pop() == n
+
+
+@pytest.mark.parametrize(("n", "level", "rate", "digits"), [(5, 0.5, 0.02, 3), (60, 0.1, 0.5, 1), (60, 0.9, 3.0, 9)])
+def test_the_mean_of_a_rank_is_that_of_its_draws(n, level, rate, digits):
+    values = np.random.default_rng(n).uniform(-1, 1, n).round(digits)
+    ranked = Ranked(InMemory(values), RankGrid(-1, 1, 2.0**-30))
+    draws = draw_rank(ranked, level, rate)(public_stream(1), 40_000)
+    error = draws.std() / math.sqrt(len(draws))
+    assert abs(forecast.mean_of_rank(ranked, level, rate)[0] - draws.mean()) < 4 * error
