@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -41,13 +41,14 @@ from privstats.workflow.plan_plot import draw_shares
 from privstats.workflow.plan_text import described
 from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
-from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, narrow_enough
+from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, is_settled, narrow_enough
 
 ROUNDS = 6  # most trial runs, on few and many rows in turn, until two in succession ask the same questions
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
 MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
 LEAST, MOST_BUDGET = 1e-9, 1e4  # limits of a search for a budget: part of the planned one, and largest budget
+Settled = Callable[[pd.DataFrame], bool]  # whether more simulated fits are unnecessary, given the widths so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +255,7 @@ class Plan:
         like: pd.DataFrame | None = None,
         residual: float | None = None,
         most: int = 0,
+        settled: Settled = lambda _: False,
     ) -> pd.DataFrame:
         """Return the forecast under the usual assumptions, or for the rows `like`."""
         if self.rows is None:
@@ -264,17 +266,20 @@ class Plan:
                 f"the widths to expect depend on the bounds of '{name}'; write domain={{'{name}': (low, high)}}"
             )
         if like is None and residual is None:
-            return self._under(self._assumed).copy()
-        return self._forecast(like, residual, self._assumed, most=most)
+            return self._under(self._assumed, settled).copy()
+        return self._forecast(like, residual, self._assumed, most=most, settled=settled)
 
-    def _under(self, assumed: Assumption) -> pd.DataFrame:
-        """Return the forecast for synthetic rows under an assumption; each forecast is computed once."""
+    def _under(self, assumed: Assumption, settled: Settled = lambda _: False) -> pd.DataFrame:
+        """Return the forecast for synthetic rows under an assumption; each complete forecast is computed once."""
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # else unused
         about = tuple(assumed.hints.items()), share, assumed.precise
-        if about not in self.forecasts:
-            self.forecasts[about] = self._forecast(None, None, assumed)
-        return self.forecasts[about]
+        if about in self.forecasts:
+            return self.forecasts[about]
+        table = self._forecast(None, None, assumed, settled=settled)
+        if table.attrs["whole"]:
+            self.forecasts[about] = table
+        return table
 
     def _forecast(
         self,
@@ -283,6 +288,7 @@ class Plan:
         assumed: Assumption,
         fits: Sequence[int] = forecast.FITS,
         most: int = 0,
+        settled: Settled = lambda _: False,
     ) -> pd.DataFrame:
         assert self.rows is not None
         spec, choice = self.specification, self.choice
@@ -297,6 +303,7 @@ class Plan:
             assumed,
             fits,
             most,
+            settled,
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
@@ -441,8 +448,15 @@ class Plan:
         return self.rows if self._is_public else None
 
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any]) -> Widths:
-        """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept."""
-        table = self._of_terms(term, self._usual(**assumptions))
+        """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept.
+
+        No more fits are simulated if they cannot change whether all widths are at most the wanted one.
+        """
+
+        def settled(widths: pd.DataFrame) -> bool:
+            return is_settled(self._of_terms(term, widths).to_numpy() / wanted, len(forecast.FITS))
+
+        table = self._of_terms(term, self._usual(**assumptions, settled=settled))
         return Widths(table["width"].to_numpy() / wanted, table["noise_share"].to_numpy())
 
     @staticmethod

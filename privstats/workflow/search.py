@@ -19,7 +19,12 @@ from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
 WITHIN = 0.01  # relative error of the result: a number smaller by this share is known not to suffice
-AIM, NEARLY = 0.003, 0.0075  # relative distance from the expected root of the next number to try, and of a near number
+AIM = 0.003  # relative distance from the expected root of the next number to try
+NEARLY, BELOW = 0.0075, 0.015  # relative distances of the expected root from a close limit: above it, or below it
+CLOSE = 0.03  # log ratio of widths at a limit, within which the limit is close to the root
+ALMOST = 0.0099  # relative distance of the next number from a close limit: a little less than `WITHIN`
+PROBES = 1  # number of tries beside a close limit, in place of the middle of the range
+APART_FROM_ONE = 0.05  # log ratio of widths beyond which the ratio need not be precise
 SPACED = 0.03  # least log ratio of two numbers for an extrapolation: widths at nearer numbers differ irregularly
 STEPS_OUT = 4.0  # factor to the next number if all tried numbers are on one side of the root; then its square, etc.
 
@@ -41,6 +46,21 @@ class Widths:
     def ratio(self) -> float:
         """Largest ratio of an expected width to the wanted width; NaN if any ratio is NaN."""
         return float(self.ratios.max())
+
+
+def is_settled(ratios: FloatArray, fits: int) -> bool:
+    """Return whether more fits cannot change if all terms' medians are at most 1, and the largest is not near 1.
+
+    Parameters
+    ----------
+    ratios : ndarray, shape (terms, k)
+        Ratios of expected to wanted widths in the k fits so far; infinite if the interval is not given.
+    fits : int
+        Number of all fits, odd.
+    """
+    wide, most = (ratios > 1).sum(axis=1), fits // 2
+    known = (wide > most).any() or (ratios.shape[1] - wide > most).all()
+    return bool(known and abs(math.log(max(np.median(ratios, axis=1).max(), 1e-300))) > APART_FROM_ONE)
 
 
 @dataclass(frozen=True)
@@ -158,7 +178,7 @@ class Way:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.ratios: dict[float, float] = {}
-        self.step, self.slow, self.left = STEPS_OUT, 0, (False, math.inf)
+        self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def goes_on(self, number: float, widths: Widths) -> None:
         """Update the search with the expected widths at a number."""
@@ -166,33 +186,41 @@ class Way:
             self.high = min(self.high, number)
         else:
             self.low = max(self.low, number)
-        known = [(x, r) for x, r in self.ratios.items() if r > 0 and abs(math.log(x / number)) > SPACED]
+        known = [(x, r) for x, r in self.ratios.items() if 0 < r < math.inf and abs(math.log(x / number)) > SPACED]
         self.root, self.last = math.nan, math.inf
         if widths.ratio > 0:
             self.last = widths.ratio
             self.root = self.law.from_one(number, widths)
             if known:
-                near = min(known, key=lambda one: abs(math.log(one[0] / number)))
+                other = [one for one in known if (one[1] > 1) != (widths.ratio > 1)]
+                near = min(other or known, key=lambda one: abs(math.log(one[0] / number)))
                 root = self.law.from_two((number, widths.ratio), near)
                 self.root = root if self.low < root < self.high else self.root
-        self.ratios[number] = widths.ratio
+        self.ratios[number] = widths.ratio if widths.ratio > 0 else math.inf
 
     def next(self) -> float:
-        """Return the next number to try: a little beyond the expected root, on the side without so near a number.
+        """Return the next number to try: a little beyond the expected root, or 1% from a limit that is close to it.
 
         If this number lies outside the known limits, or two tries have not halved the range between them, the middle is
-        tried; if all numbers so far lie on one side of the root, a number far beyond them.
+        tried (once: 1% from a close limit); if all numbers so far lie on one side of the root, one far beyond them.
         """
         low, high, root = self.low, self.high, self.root
-        near = math.sqrt((1 - WITHIN) * high * root) if high <= root * (1 + NEARLY) else root * (1 + AIM)
         between = low > 0 and high < math.inf
+        near = root * (1 + AIM)
+        close = {end for end in (low, high) if abs(math.log(self.ratios.get(end, math.inf))) < CLOSE}
+        if low in close and root <= low * (1 + NEARLY):
+            near = low / (1 - ALMOST)
+        elif high in close and root >= high * (1 - BELOW):
+            near = high * (1 - ALMOST)
         left = between, math.log(high / low) if between else abs(math.log(self.last))
         self.slow = 0 if left[0] != self.left[0] or left[1] <= self.left[1] / 2 else self.slow + 1
         self.left = left
         if not (low < near < high or near == high == math.inf) or self.slow > 1:
             self.slow = 0
             if between:
-                near = math.sqrt(low * high)
+                beside = high * (1 - ALMOST) if high in close else low / (1 - ALMOST)
+                probe = self.probes > 0 and close and low < beside < high
+                near, self.probes = (beside, self.probes - 1) if probe else (math.sqrt(low * high), self.probes)
             else:
                 near, self.step = (low * self.step if low > 0 else high / self.step), self.step**2
         return min(max(near, self.least), self.most)

@@ -8,7 +8,7 @@ import pytest
 
 from privstats.workflow import plan as plan_module
 from privstats.workflow import progress, search
-from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, narrow_enough
+from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, is_settled, narrow_enough
 from tests.workflow.calls import planned
 
 
@@ -99,3 +99,17 @@ def test_the_line_of_progress_counts_plans_on_a_terminal_only(monkeypatch, termi
     written = out.getvalue()
     assert ("\rplan.n_for  plan 1" in written) == terminal and ("plan 2" in written) == terminal
     assert not terminal or written.endswith("\r")
+
+
+def test_fits_of_a_search_end_only_where_the_rest_of_them_cannot_change_on_which_side_of_the_wanted_width_medians_lie():
+    chance, ended = np.random.default_rng(1), 0
+    for spread in (0.1, 0.5, 2.0):
+        for _ in range(200):
+            ratios = np.exp(chance.normal(0, 0.3, (3, 1)) + spread * chance.standard_normal((3, 9)))
+            ratios[chance.uniform(size=ratios.shape) < 0.05] = math.inf
+            few = next((k for k in range(1, 10) if is_settled(ratios[:, :k], 9)), 9)
+            largest = [np.median(ratios[:, :k], axis=1).max() for k in (few, 9)]
+            assert (largest[0] <= 1) == (largest[1] <= 1)
+            ended += few < 9
+    assert ended > 300
+    assert not is_settled(np.full((1, 9), 1.01), 9) and not is_settled(np.full((1, 4), 2.0), 9)
