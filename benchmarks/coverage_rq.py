@@ -13,6 +13,7 @@ coverage, "length" the median for the slope of x_1, "ratio" that to the median l
 
     python benchmarks/coverage_rq.py --seed 1 [--replicates 100] [--n 1000 10000 100000] [--tau 0.5 ...] [--d 2 ...]
     python benchmarks/coverage_rq.py --seed 1 --mech kng --promises mu=0.5 mu=1
+    python benchmarks/coverage_rq.py --seed 1 --mech objpert --promises eps=1 eps=2 --n 5000 --d 5
     python benchmarks/coverage_rq.py --seed 1 --settings add_remove "no intercept" factor --d 3
 """
 
@@ -162,7 +163,7 @@ def main() -> int:
     parser.add_argument("--tau", type=float, nargs="*", default=(0.1, 0.5, 0.9))
     parser.add_argument("--d", type=int, nargs="*", default=(2, 5), help="coefficients")
     parser.add_argument("--settings", nargs="*", default=SETTINGS[:1], choices=SETTINGS)
-    parser.add_argument("--mech", default="auto", choices=("auto", "kng", "newton"))
+    parser.add_argument("--mech", default="auto", choices=("auto", "kng", "newton", "objpert"))
     options = parser.parse_args()
     if "factor" in options.settings and min(options.d) < 3:
         parser.error("a factor stands in place of a second predictor: --d 3 or more")

@@ -221,8 +221,9 @@ def dp_rq(
         Algorithm. "newton" takes Newton steps with clipped, noisy scores; "objpert" minimises a smoothed loss plus a
         random linear term; "kng" (K-norm gradient) draws coefficients with a density that falls with the norm of their
         score. "auto" chooses by rows times eps for each coefficient, a public number: "newton" if it is large, and
-        under `mu` or `rho`; "objpert" for a median if it is smaller; "kng" if it is smallest and there are at most
-        three coefficients, for which an exact sampler exists. "expmech" is for comparison, without intervals.
+        under `mu` or `rho`; "objpert" if it is smaller, for a median or more than three coefficients; "kng" if it is
+        smallest and there are at most three coefficients, for which an exact sampler exists. "objpert" has intervals
+        of other quantiles than the median where "auto" may take it. "expmech" is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

@@ -151,11 +151,13 @@ class PerturbedQuantile:
     noises : Noises
         Mechanisms of all queries except the minimiser.
     taus : tuple of float
-        Probabilities of the quantiles, ascending. Only the median, 0.5, has intervals.
+        Probabilities of the quantiles, ascending.
     split : float
         Share of the minimiser's budget for the random linear term; the ridge has the rest.
     tail : {"usual", "cautious"}
         Assumption on the number of long rows beyond the released histogram.
+    few : bool
+        Whether rows are so few that other quantiles than the median have intervals (`models/quantile_regression.py`).
     shares : mapping of str to float
         Default budget shares, by name of the query.
     """
@@ -164,6 +166,7 @@ class PerturbedQuantile:
     taus: tuple[float, ...] = (0.5,)
     split: float = 0.8
     tail: str = "usual"
+    few: bool = False
     shares: Mapping[str, float] = field(default_factory=lambda: dict(PERTURBED))
 
     def __post_init__(self) -> None:
@@ -183,7 +186,7 @@ class PerturbedQuantile:
         estimate = stacked(fits, self.taus, public.design.names)
         if not public.intervals:
             return PointEstimate.alone(estimate, estimate.hidden)
-        unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5)
+        unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5 and not self.few)
         if public.by_unit:  # the sampling variance holds for independent rows only
             unproved = (note("dependent rows", unit="unit"),)
         return PointEstimate.of(estimate, unproved) if unproved else estimate

@@ -239,8 +239,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "No intervals: none is released for a geometric median. Remedy: dp_median of each column has intervals."
         ),
         "unproved tau": (
-            "No intervals: under pure eps none holds for tau = {tau:g} whatever the data are. Remedy: add delta=1e-6, "
-            "or give mu= in place of eps."
+            "No intervals: under pure eps this minimiser has valid ones for tau = {tau:g} only where rows are few. "
+            "Remedy: mech='newton'."
         ),
         "second release": (
             "The interval comes from a second release (rank), so no std error belongs to this estimate. Remedy: "

@@ -18,7 +18,9 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# least 2 min(tau, 1 - tau) x rows x eps / coefficients for Newton steps; below it an exact sampler is more precise
+# least 2 min(tau, 1 - tau) x rows x eps / coefficients for Newton steps. Below it an exact sampler is more precise, for
+# at most three coefficients; for more a perturbed minimiser gives shorter intervals, and more often. Above it the
+# minimiser may be biased by more than its intervals allow for
 FEW_ROWS = 750.0
 # limits of rows x eps / coefficients of a median: exact sampler below the first, perturbed minimiser below the second
 MEDIAN_ROWS = (550.0, 1500.0)
@@ -83,7 +85,8 @@ class QuantileModel(Regression):
         noise = given.pop("noise", None)
         refuse_scales(design)
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
-        auto, because = self._auto(promise, noise, len(design.names), rows, intervals)
+        each = self._rows_of_each(promise, len(design.names), rows)
+        auto, because = self._auto(promise, noise, len(design.names), each, intervals)
         if auto == "newton" and not public.carries(QuantileSteps(noises_of(promise, None, "", ())[0], self.tau)):
             auto = "kng" if exact_for(len(design.names)) and noise in (None, *NORMS) else "objpert"
             because = "the method that so few rows carry at this budget"
@@ -97,7 +100,7 @@ class QuantileModel(Regression):
         norm = noise or NORMS[0]
         table = {
             "newton": Candidate(QuantileSteps, own, shown),
-            "objpert": Candidate(PerturbedQuantile, own, "l2"),
+            "objpert": Candidate(PerturbedQuantile, {**own, "few": each < FEW_ROWS}, "l2"),
             "kng": Candidate(KNormGradientQuantile, {**own, "norm": norm}, norm),
             "expmech": Candidate(ExponentialQuantiles, own),
         }
@@ -106,26 +109,33 @@ class QuantileModel(Regression):
         choice = chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
         return public.carried(choice, "mech='objpert'")
 
+    def _rows_of_each(self, promise: Promise, coefficients: int, rows: int | None) -> float:
+        """Return rows times eps a coefficient, counted twice beyond the outermost quantile; infinite if unknown."""
+        if promise.normal or rows is None:
+            return np.inf
+        beyond = 2 * min(min(tau, 1 - tau) for tau in self.tau)
+        return beyond * rows * promise.as_pure().eps / coefficients
+
     def _auto(
-        self, promise: Promise, noise: str | None, coefficients: int, rows: int | None, intervals: bool
+        self, promise: Promise, noise: str | None, coefficients: int, each: float, intervals: bool
     ) -> tuple[str, str]:
         """Return the method for mech="auto", chosen by rows times eps per coefficient (all public), and the reason.
 
         A sampler by a Markov chain is never chosen.
 
         An exact sampler's intervals are about as short as intervals by Newton steps if predictors fill their bounds,
-        and many times longer if they fill a fifth; Newton steps need enough rows to find the scales of the columns.
+        and many times longer if they fill a fifth; Newton steps need enough rows to find the scales of the columns. A
+        perturbed minimiser needs fewer.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"
-        beyond = 2 * min(min(tau, 1 - tau) for tau in self.tau)
-        each = np.inf if rows is None else beyond * rows * promise.as_pure().eps / coefficients
-        minimises = intervals and noise is None and set(self.tau) == {0.5}
-        few = each < (MEDIAN_ROWS[0] if minimises else FEW_ROWS)
-        if exact_for(coefficients) and (noise == "hull" or (few and (noise is None or noise in NORMS))):
+        minimises, median = intervals and noise is None, set(self.tau) == {0.5}
+        few, minimised = MEDIAN_ROWS if minimises and median else (FEW_ROWS, FEW_ROWS)
+        samples = noise == "hull" or (each < few and (noise is None or noise in NORMS))
+        if exact_for(coefficients) and samples:
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
-        if minimises and each < MEDIAN_ROWS[1]:
-            return "objpert", "shortest expected intervals of a median for so few rows"
+        if minimises and each < minimised:
+            return "objpert", f"shortest expected intervals of {'a median' if median else 'quantiles'} for so few rows"
         return "newton", "intervals that wide bounds do not lengthen"
 
 

@@ -102,7 +102,7 @@ def test_the_last_step_begins_where_smoothing_has_hardly_moved_slopes():
     assert (np.abs(np.mean(errors, axis=0)) < 0.8).all()  # ten of them: a standard error of .3
 
 
-def test_outer_quantiles_have_estimates_and_no_intervals_under_pure_eps():
+def test_outer_quantiles_of_many_rows_have_estimates_and_no_intervals_under_pure_eps():
     X, y, _ = linear(normal_errors)(public_stream(1))
     result = fit(PerturbedQuantile(taus=(0.9,)), X, y, PureDP(2.0), 1, -12.0, 12.0, key="outer")
     assert np.isnan(result.bse()).all()

@@ -32,6 +32,21 @@ def test_a_sampler_is_taken_where_rows_are_too_few_for_steps(n, options, mech):
     assert ps.plan("rq", "y ~ x", n, domain=DOMAIN, **options).choice.mech == mech
 
 
+@pytest.mark.parametrize(
+    ("n", "options", "mech"),
+    [
+        (5_000, {"eps": 1.0}, "objpert"),
+        (5_000, {"eps": 1.0, "tau": [0.1, 0.5]}, "objpert"),
+        (5_000, {"eps": 1.0, "noise": "l2"}, "newton"),
+        (5_000, {"mu": 1.0}, "newton"),
+        (50_000, {"eps": 1.0}, "newton"),
+    ],
+)
+def test_a_minimiser_is_taken_at_outer_quantiles_of_few_rows_and_more_than_three_coefficients(n, options, mech):
+    domain = DOMAIN | dict.fromkeys("uv", (-5, 5))
+    assert ps.plan("rq", "y ~ x + u + v", n, domain=domain, **{"tau": 0.9, **options}).choice.mech == mech
+
+
 def test_bounds_five_times_wider_do_not_make_intervals_twice_as_long():
     data = rows(10_000)
     wide = ps.dp_rq("y ~ x", data, 1.0, domain=DOMAIN, rng=2).bse

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from scipy.stats import norm
 
 import privstats as ps
 from benchmarks.populations import POPULATIONS, reference
@@ -154,6 +155,24 @@ def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predi
     given = np.isfinite(covered).sum(axis=0)
     assert (given >= 8).all()
     assert (np.nanmean(covered, axis=0) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / given)).all()
+
+
+@pytest.mark.parametrize("tau", [0.1, slow(0.9)])
+def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
+    """By steps .40 of the coefficients were given, in the slow case .50."""
+    z, given, covered = norm.ppf(tau), [], []
+    truth, names = np.array([z, 0.6 + z / 2, -0.3, 0.0]), ["x1", "x2", "x3"]
+    domain = dict.fromkeys(names, (-1, 1)) | {"y": (-8, 8)}
+    for seed in range(30):
+        rng = np.random.default_rng([8, seed])
+        X = rng.uniform(-1, 1, (5_000, 3))
+        y = X @ [0.6, -0.3, 0.0] + (1 + X[:, 0] / 2) * rng.normal(size=len(X))
+        rows = pd.DataFrame(X, columns=names).assign(y=y)
+        low, high = ps.dp_rq("y ~ x1 + x2 + x3", rows, 1.5, tau=tau, domain=domain, rng=seed).conf_int().to_numpy().T
+        given += list(~np.isnan(low))
+        covered += list(((low <= truth) & (truth <= high))[~np.isnan(low)])
+    assert np.mean(given) > 0.7
+    assert np.mean(covered) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 30)
 
 
 def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
