@@ -363,10 +363,10 @@ class Tried(Centred):
         last : LastRelease
             The last released score, with its noise.
         least : float
-            Lower limit of the unpredicted share of the change.
+            Lower limit of the unpredicted share of the change, which is at most all of it.
         """
         change = max(float(last.value @ last.value - np.trace(last.noise.covariance())), 0.0)
-        return max(self.wrong(last), least) ** 2 * change / len(last.value)
+        return min(max(self.wrong(last), least), 1.0) ** 2 * change / len(last.value)
 
 
 @dataclass(frozen=True, eq=False)
