@@ -31,6 +31,7 @@ PLAIN_STEPS: tuple[str, ...] = (
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 TASKS = 4  # of a pass, or somewhat fewer, for each thread of the workers: one alone would show no progress
 TASK_BYTES = 1 << 26  # of the parts of one task, if it has several: they are in memory together
+PATIENCE = 30  # seconds to wait for the other tasks of a failed pass
 TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them, in which a lost worker is noticed
 
 
@@ -185,11 +186,38 @@ def silent(client: Any) -> Iterator[None]:
 
     name = f"privstats-{uuid4()}"  # a plugin of the same name would replace the plugin of another fit
     _told(lambda: client.register_plugin(Silence(), name=name))
+    ended = False
     try:
         yield
+        ended = True
     finally:
         with suppress(Exception):  # the scheduler may be gone, or the plugin removed by an earlier attempt
-            _told(lambda: client.unregister_worker_plugin(name))
+            if ended or _have_ended(client):
+                _told(lambda: client.unregister_worker_plugin(name))
+
+
+def _have_ended(client: Any) -> bool:
+    """Wait until the workers' tasks have ended that run when a pass fails: each may log or warn of a cause of its own.
+
+    Returns
+    -------
+    bool
+        False if some tasks run on after `PATIENCE` seconds; the workers then stay silent.
+    """
+    time.sleep(PAUSE)  # workers begin no cancelled task after this
+    until, running = time.monotonic() + PATIENCE, client.run(_running)
+    while time.monotonic() < until:
+        now = client.run(_running)
+        if not any(running[worker] & now[worker] for worker in running.keys() & now.keys()):
+            return True
+        time.sleep(PAUSE)
+    return False
+
+
+def _running(dask_worker: Any) -> set[tuple[int, str]]:
+    """Return the threads in which a worker runs tasks, each with the name of its task."""
+    with dask_worker.active_threads_lock:
+        return {(thread, str(key)) for thread, key in dask_worker.active_threads.items()}
 
 
 def _told(tell: Callable[[], Any]) -> None:

@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import OptionError, PrivacyError, SourceChangedError
+from privstats.gate import dask_frames
 from privstats.gate.dask_frames import TASK_BYTES, TASKS, DaskFrame, silent, tasks_of
 from privstats.gate.elsewhere import PartSums, UnitCount
 from privstats.gate.parts import Answer, RowPart, gather
@@ -229,6 +231,34 @@ def test_a_fit_that_ends_leaves_another_one_silent():
         assert heard() == (True, True)
 
 
+@pytest.mark.parametrize(("looks", "speaks"), [(3, True), (10**6, False)])
+def test_workers_stay_silent_until_the_other_tasks_of_a_failed_pass_have_ended(monkeypatch, looks, speaks):
+    told = []
+
+    class Client:
+        def register_plugin(self, plugin, name):
+            told.append("silent")
+
+        def unregister_worker_plugin(self, name):
+            told.append("speaks")
+
+        def run(self, function):
+            told.append("look")
+            return {"worker": {(1, "ours")} if told.count("look") <= looks else {(1, "another")}}
+
+    monkeypatch.setattr(dask_frames, "PAUSE", 0.001)
+    monkeypatch.setattr(dask_frames, "PATIENCE", 10.0 if speaks else 0.05)
+    with pytest.raises(ValueError, match="a part"), silent(Client()):
+        raise ValueError("a part")
+    assert told[:2] == ["silent", "look"]
+    assert told[-1] == ("speaks" if speaks else "look")
+    assert not speaks or told.count("look") == looks + 1
+    told.clear()
+    with silent(Client()):
+        pass
+    assert told == ["silent", "speaks"]
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """A scheduler with two workers, each a process."""
@@ -257,6 +287,22 @@ def test_workers_write_nothing_of_a_task_that_fails_and_speak_again_afterwards(c
     assert not reveals(str(error.value) + written())
     assert cluster.submit(lambda: 1 // 0, pure=False).exception() is not None
     assert "ZeroDivisionError" in written()
+
+
+@pytest.mark.slow
+def test_workers_write_nothing_of_a_task_that_fails_later_than_another(cluster):
+    def make(k):
+        if k == 0:
+            raise ValueError
+        if k == 1:
+            time.sleep(1.5)
+            raise ValueError(f"cannot read {CANARIES[0]}")
+        return planted().iloc[10 * k : 10 * k + 10]
+
+    with pytest.raises(PrivacyError):
+        CALLS["lm suffstats"](dd.from_map(make, range(4), meta=planted().iloc[:0]), neighbors="add_remove")
+    time.sleep(2)
+    assert not reveals("".join(text for log in cluster.get_worker_logs().values() for _, text in log))
 
 
 @pytest.mark.slow
