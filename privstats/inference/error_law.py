@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from privstats.inference.tails import Quantile, far_quantile, student_quantile
 from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
+HALVINGS = 50  # number of halvings of an interval of log levels in the search for a p-value
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
 SIMULATED = 0.02  # least share of a variance at which non-normal noise is simulated
 UNRESOLVED = 1 / (1 + DRAWS)  # level below which a law of draws shows no quantile
@@ -85,20 +86,33 @@ class ErrorLaw:
         At levels that draws do not show they are bounds: quantiles of the two parts of X, at half of alpha each.
         """
         if alpha not in self._found:
-            least = max(UNRESOLVED, float(self.finest.max(initial=0.0)))
-            if self.far is None or alpha >= least:
+            if self.far is None or alpha >= self._least:
                 self._found[alpha] = self._lengths(alpha)
             else:
-                self._found[alpha] = np.maximum(self._lengths(least), self.allowance + self._far_quantile(alpha))
+                far = self._far_lengths(np.full(len(self.sd), alpha))
+                self._found[alpha] = np.maximum(self._lengths(self._least), far)
         return self._found[alpha]
 
-    def _far_quantile(self, alpha: float) -> FloatArray:
-        """Return a bound on the 1 - alpha quantile of |X|, shape (q,)."""
+    @property
+    def _least(self) -> float:
+        """Smallest level at which draws show the quantiles."""
+        return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
+
+    def _far_lengths(self, alpha: FloatArray) -> FloatArray:
+        """Return bounds on the half-lengths at levels below `_least`, one level for each error, shape (q,)."""
         assert self.far is not None
         rest, freedom, noise = self.far()
-        half = np.full(len(self.sd), alpha / 2)
-        t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), half)
-        return np.where(rest > 0, rest * t, 0.0) + noise(half)
+        t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), alpha / 2)
+        return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
+
+    def _far_pvalues(self, distance: FloatArray) -> FloatArray:
+        """Return the levels below `_least` at which intervals end at these distances, shape (q,), by bisection."""
+        low, high = np.full(len(distance), np.log(1e-300)), np.full(len(distance), np.log(self._least))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            contained = self._far_lengths(np.exp(middle)) > distance
+            low, high = np.where(contained, middle, low), np.where(contained, high, middle)
+        return np.exp(high)
 
     def _lengths(self, alpha: float) -> FloatArray:
         least = np.zeros_like(self.sd)
@@ -113,7 +127,10 @@ class ErrorLaw:
 
     def pvalues(self, distance: FloatArray) -> FloatArray:
         """Return two-sided p-values of estimates at a distance from a hypothesis, shape (q,), that match `lengths`."""
-        p = np.clip(self.exceeds(np.abs(distance)), self.finest, 1.0)
+        p = self.exceeds(np.abs(distance))
+        if self.far is not None and (p < self._least).any():
+            p = np.where(p < self._least, self._far_pvalues(np.abs(distance)), p)
+        p = np.clip(p, self.finest, 1.0)
         exact = np.where(np.abs(distance) > self.allowance, self.finest, 1.0)
         return np.where(self.sd > 0, p, np.where(self.sd == 0, exact, np.nan))
 
@@ -176,6 +193,7 @@ def mixed_law(
         Returns the independent parts of this noise, of q coordinates each.
     """
 
+    @cache
     def far() -> tuple[FloatArray, FloatArray, Quantile]:
         normal = np.maximum(total - apart, 0.0)
         return np.sqrt(normal), freedom(normal), far_quantile(noises())

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -116,13 +117,19 @@ def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
     ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent, of Student's law with nu and (nu + 1) / 2 degrees of
     freedom.
     """
+    c, tail = _product_tail(nu)
+    return np.append(c, np.inf)[np.searchsorted(-tail, -alpha)]
+
+
+@lru_cache(maxsize=16)
+def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
+    """Return the knots c, shape (620,), and P((1 + a^2) |t| > c) at each of them."""
     rest = (nu + 1) / 2
     u, c = np.arange(-16.0, 32.0, 0.08), np.exp(np.arange(-3.0, 28.0, 0.05))
     log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # of log |a|
     weights = np.exp(log_density - log_density.max())
     t = c[:, None] / (1 + np.exp(2 * u))
-    tail = betainc(rest / 2, 0.5, 1 / (1 + t**2)) @ (weights / weights.sum())
-    return np.append(c, np.inf)[np.searchsorted(-tail, -alpha)]
+    return c, betainc(rest / 2, 0.5, 1 / (1 + t**2)) @ (weights / weights.sum())
 
 
 def _nuclear(values: FloatArray) -> tuple[FloatArray, NDArray[np.int_]]:

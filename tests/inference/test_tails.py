@@ -1,9 +1,11 @@
 """Far tails of noise: bounds are never below the quantiles, and finite."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+import privstats as ps
 from privstats.inference.noise import Loading
 from privstats.inference.simulate import noise_draws
 from privstats.inference.tails import _product_quantile, far_quantile, student_quantile
@@ -99,3 +101,17 @@ class HeavyLaw(ScaledLaw):
 def test_noise_of_unknown_tails_is_bounded_by_its_variance():
     bound = each(far_quantile([Loading(np.eye(1), HeavyLaw(np.ones(1)))]), 1)[:, 0]
     assert (bound > stats.t(3).isf(LEVELS / 2)).all()
+
+
+@pytest.mark.parametrize("mech", ["objpert", "suffstats"])
+def test_p_values_below_the_reach_of_draws_are_the_levels_at_which_intervals_end(mech):
+    rng = np.random.default_rng(5)
+    data = pd.DataFrame({"x": rng.uniform(-1, 1, 3000), "z": rng.uniform(-1, 1, 3000)})
+    data["y"] = (0.04 * data["x"] + 0.1 * data["z"] + 0.3 * rng.normal(size=3000)).clip(-3, 3)
+    domain = {"x": (-1, 1), "z": (-1, 1), "y": (-3, 3)}
+    fit = ps.dp_lm("y ~ x + z", data, eps=200, domain=domain, mech=mech, rng=1)
+    assert (fit.pvalues < 1e-4).any()
+    for p in fit.pvalues[fit.pvalues < 1e-4]:
+        for alpha, contains in ((p * 0.9, True), (p * 1.1, False)):
+            low, high = fit.conf_int(alpha=alpha).loc[fit.pvalues == p].to_numpy()[0]
+            assert (low <= 0 <= high) == contains or alpha >= 1e-4
