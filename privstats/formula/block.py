@@ -162,7 +162,7 @@ class Block:
         """
         given = np.asarray(matrix, dtype=float).reshape(self.layout.width, -1)
         constant, summands = _summands(self.layout, given.shape[1], given.tobytes())
-        out, many = np.empty((len(constant), len(self))), CHUNK * TOGETHER // min(len(constant), TOGETHER)
+        out, many = np.empty((len(constant), len(self))), CHUNK * TOGETHER // min(max(len(constant), 1), TOGETHER)
         for start in range(0, len(self), many):
             rows = slice(start, start + many)
             out[:, rows] = constant

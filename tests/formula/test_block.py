@@ -30,6 +30,7 @@ def test_a_rows_bits_are_its_own_whatever_its_company(formula):
     order = np.random.default_rng(2).permutation(len(data))
     shuffled, doubled = design.block(data.iloc[order]), design.block(pd.concat([data] * 300, ignore_index=True))
     np.testing.assert_array_equal(shuffled.times(matrix), together[order])
+    assert whole.times(matrix[:, :0]).shape == (len(data), 0)
     np.testing.assert_array_equal(doubled.times(matrix)[-len(data) :], together)  # across the limits of chunks
     for k in range(len(data)):
         alone = design.block(data.iloc[[k]])
