@@ -263,8 +263,7 @@ class PerturbedSquares(OneStep):
         step = V @ ((V.T @ score) / raised)
         explained = float(score @ step)
         kept = max(0.0, 1 - noise**2 * float((1 / raised).sum()) / max(explained, FLOOR))
-        left = 1 - min(kept * explained, 1 - FLOOR)
-        return replace(self.start.moved(self.start.sigma * kept * step), sigma=self.start.sigma * left**0.5)
+        return self.start.moved(self.start.sigma * kept * step)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
         """Return the query for products or squares of rows, shortened so that noise is a chosen share of the rows.
@@ -523,10 +522,6 @@ class PerturbedHuber(PerturbedSquares):
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
         """Return each score's length after a clip at each of k radii and the curvature limit, shape (5 * bins, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
-
-    def closer(self, A: NoisyMatrix, score: FloatArray, noise: float) -> Start:
-        """Return the improved coefficients, with the residual scale to which the loss's threshold belongs."""
-        return replace(super().closer(A, score, noise), sigma=self.start.sigma)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
         """Return the fit unchanged, because its Hessian is released at the minimiser."""
