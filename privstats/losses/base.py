@@ -60,12 +60,12 @@ class Loss(ABC):
 
     @abstractmethod
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return a row's nonnegative weight in the Hessian: minus the derivative of `psi` by eta, or its mean."""
+        """Return a row's nonnegative weight in the Hessian: minus the derivative of psi by eta, or its expectation."""
 
     @property
     @abstractmethod
     def largest_slope(self) -> float:
-        """The largest value of `slope`."""
+        """Largest weight of a row in the Hessian: the largest value of `slope`."""
 
     @abstractmethod
     def largest(self, reach: float) -> float:

@@ -11,7 +11,7 @@ from privstats.losses.psi import Likelihood
 from privstats.losses.rows import RowBlock, squared_lengths
 from privstats.numerics.law import FloatArray
 
-LEAST_RESPONSE = 1e-100  # smallest gamma response whose logarithm is taken; smaller ones count as this one
+LEAST_RESPONSE = 1e-100  # smallest gamma response whose logarithm is taken; smaller responses are raised to it
 
 
 def bounded(

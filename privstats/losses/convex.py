@@ -17,9 +17,9 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-FINEST, STEPS = 2.0**-30, 2**13  # first point, and number of points, of the grid of t in `Logistic.frontier`
+FINEST, STEPS = 2.0**-30, 2**13  # smallest value and number of the values of min(p, 1 - p) in `Logistic.frontier`
 LARGEST_EXPONENT = 700.0  # largest argument of exp whose result is finite in float64
-PIECES, SLACK = 2**10, 1e-9  # pieces of the grid of `Clamped.frontier`; relative allowance for rounding
+PIECES, SLACK = 2**10, 1e-9  # number of intervals of eta in `Clamped.frontier`; relative allowance for rounding
 
 
 class RowLoss(ABC):
@@ -307,7 +307,7 @@ class ClippedExponential(RowLoss):
         return self.limit * (1 + y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return a bound on the slope's rounding error: of an exponential below 1 + y, and of a difference below 1."""
+        """Return a bound on the slope's rounding error: the exponential is below 1 + y, and the difference below 1."""
         return self.limit * (8 * (1 + y))
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -41,7 +41,7 @@ class Family(ABC):
     name: ClassVar[str]
     link: ClassVar[str]
     support: ClassVar[tuple[float, float]]
-    farthest_step: ClassVar[float] = 0.7  # a last Newton step is nonlinear if its rms change of eta exceeds this
+    farthest_step: ClassVar[float] = 0.7  # largest rms change of eta in the last Newton step for a linear approximation
     slope_step: ClassVar[float] = 0.5  # largest rms change of eta by the slopes in one burn-in step
     unit: float = 1.0
 
@@ -137,7 +137,7 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and constant, of a linear discriminant and then improved by a fit to synthetic rows.
+        """Return initial slopes and constant: those of a linear discriminant, improved by a fit to synthetic rows.
 
         If the rows with y = 0 and those with y = 1 are normal with one covariance, the log odds are ``a + b'x``. In
         coordinates of unit second moments ``b = s / (v - |s|^2)``, with s the least-squares slopes, p the mean of y and
@@ -337,7 +337,7 @@ class Poisson(LogLink):
         if np.median(mean) >= FEW_COUNTS:
             return super().responses(eta)
         k = np.arange(16.0)
-        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # larger means have nearly symmetric scores
+        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # scores of counts with larger means are nearly symmetric
         listed = (mean < 2 * FEW_COUNTS)[:, None]
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
@@ -345,7 +345,7 @@ class Poisson(LogLink):
         return 3 + 1 / np.maximum(self.mean(eta), 1e-300)
 
 
-FEW_COUNTS = 3.0  # below this median of the fitted means of counts, their scores are treated as skewed
+FEW_COUNTS = 3.0  # scores of counts are treated as skewed if the median of their fitted means is below this
 
 
 @cache
@@ -388,7 +388,7 @@ class Gamma(LogLink):
 
 
 _ALL = (Logit, Probit, Poisson, Gamma)
-FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}  # usual link first
+FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}  # usual links first
 
 
 def family_of(what: object, link: str | None) -> Family | None:

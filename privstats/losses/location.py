@@ -1,6 +1,6 @@
 """Functions that map a row to the numbers that are summed for means, quantiles and histograms.
 
-A block of rows has a number for each row and column, in the user's units; the first code of a row, if any, is a group.
+A block of rows has a number for each row and column, in the user's units, and the number of each row's group, if any.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class InStretch:
 
 @dataclass(frozen=True)
 class OnGrids:
-    """Indicators: whether a value is nonzero, and, for each step, whether the value is a nonzero multiple of it.
+    """Indicators: whether a value is nonzero, and, for each grid's step, whether it is a nonzero multiple of the step.
 
     Parameters
     ----------

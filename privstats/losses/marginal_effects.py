@@ -31,7 +31,7 @@ class Dummies:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """Change of a row z from a factor's reference level to another: its columns, ``z'base + low``, change by `move`."""
+    """Change of a row z from a factor's reference level, with columns ``z'base + low``, to a level: `move` is added."""
 
     base: FloatArray
     low: FloatArray
@@ -43,7 +43,7 @@ class _Change:
 
 @dataclass(frozen=True, eq=False)
 class EffectParts:
-    """Parts of average marginal effects at a released theta, each divided by its largest possible size.
+    """Parts of a row's contribution to average marginal effects at a released theta, divided by their largest sizes.
 
     A row has these parts, times its weight: 1; the derivative of the mean by eta; the derivative of this one by theta;
     and, for each dummy, the change of the mean from the reference level to its level, with its derivative by theta.
@@ -66,7 +66,7 @@ class EffectParts:
 
     @property
     def sizes(self) -> FloatArray:
-        """The largest absolute value of each part, shape (parts,), for columns in [-1, 1]."""
+        """Largest absolute value of each part of a row's contribution, shape (parts,), for columns in [-1, 1]."""
         c, (mean, slope, bend) = self.coefficients, self.family.largest
         change = [mean, *[2 * slope] * c]
         return np.array([1.0, slope, *[bend] * c, *change * sum(len(group.columns) for group in self.groups)])

@@ -72,7 +72,7 @@ class LogCosh(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Bound of |f'''| / f'' for the loss f of a residual u in residual scales; it is the limit for large |u|."""
+        """Bound on |f'''| / f'' for the loss f of a residual u in residual scales; it is the limit for large |u|."""
         return 2 / self.clip
 
 
@@ -116,7 +116,7 @@ class Concomitant:
 
     @property
     def weight(self) -> float:
-        """Factor of the score of log sigma: the largest that does not increase the length of the joint score."""
+        """Factor of the score of log sigma: the largest for which the joint score's length is at most `radius`."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property

@@ -72,7 +72,7 @@ class Likelihood(Loss):
 
 @dataclass(frozen=True)
 class CheckLoss(Loss):
-    """The check loss of the tau-quantile, smoothed by a uniform kernel on [-half_width, half_width] (0: none).
+    """The check loss of the tau-quantile, smoothed if half_width > 0, by a uniform kernel on [-half_width, half_width].
 
     psi is ``tau - 1{y < eta}``, or the mean of this over ``eta + u``, u in [-half_width, half_width]. If half_width >
     0, the slope of psi is at most ``1 / (2 half_width)``, whatever the density of the responses is.
@@ -99,14 +99,14 @@ class CheckLoss(Loss):
 
 
 class Transform(Protocol):
-    """An increasing function of the response, applied to a block of rows."""
+    """Interface of an increasing function that transforms the responses of a block of rows."""
 
     def __call__(self, y: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
 class Standardized:
-    """Standardised response ``(y - center) / (most scale)``, clipped to [-1, 1]: at `most` scales from the center."""
+    """Standardised response ``(y - center) / (most scale)``, clipped at `most` scales, to [-1, 1]."""
 
     center: float
     scale: float
@@ -158,7 +158,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Weighted indicators of residuals ``|y - z'theta| <= width`` of a row z, one per width: for their density at 0."""
+    """Indicators of small residuals of a row z, times its weight: ``|y - z'theta| <= width``, one for each width."""
 
     theta: FloatArray
     widths: tuple[float, ...]

@@ -294,7 +294,7 @@ class LogDistance:
 
 @dataclass(frozen=True, eq=False)
 class HeldBeside:
-    """Linear functions z'M of a row z times the root of the weight; all but number `one` are shortened to `length`.
+    """Linear functions z'M of a row z times the root of the weight; without number `one`, of length at most `length`.
 
     If function `one` is the constant 1, the vector then lies in a ball without a reduction of this constant.
     """
@@ -367,7 +367,7 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Whether a row's levels are kept, in every factor; a factor with None in place of a mask keeps all levels."""
+    """Whether a row's level of each factor is marked in the factor's mask; None in place of a mask marks all levels."""
 
     kept: tuple[NDArray[np.bool_] | None, ...]
 

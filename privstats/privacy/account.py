@@ -14,7 +14,7 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, 
 
 # for each kind of budget, the kinds of privacy guarantees that can be charged to it
 COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ZeroCDP: PureDP | GaussianDP | ZeroCDP, ApproxDP: Promise}
-CHARGING = threading.RLock()  # one charge at a time; a fork waits until it ends: no thread of the child could end it
+CHARGING = threading.RLock()  # lock of a charge; a fork waits until it is free, since the child could not free it
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=CHARGING.acquire, after_in_parent=CHARGING.release, after_in_child=CHARGING.release)
@@ -175,7 +175,7 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 
 
 def translated(promise: Promise, budget: Neighbors) -> Promise:
-    """Return the guarantee that a given one implies under another neighbouring relation: the relation of a budget.
+    """Return the guarantee that `promise` implies under the neighbouring relation of a budget.
 
     To replace a person is to remove one and add another, so a guarantee under "add_remove" implies one under "replace",
     as for groups of two. The converse fails: "replace" implies nothing if the number of units changes.

@@ -30,8 +30,8 @@ from privstats.privacy.tradeoff import gaussian_profile
 MOST_ATOMS = 2**14  # most values of the joint privacy loss of randomised responses that are kept without a grid
 MOST_CELLS = 2**15  # cells of the grid of losses, which extends to the sum of all eps on either side of 0
 MOST_POINTS = 2**20  # most grid points of a Fourier transform; if more are needed, the grid is made coarser
-WRAPPED = 1e-9  # largest probability of a tilted loss beyond either end of the transform's range
-STEEPEST = 1e3  # largest tilt that is tried, times the standard deviation of the composed loss
+WRAPPED = 1e-9  # largest probability of an exponentially tilted loss beyond either end of the transform's range
+STEEPEST = 1e3  # largest exponential tilt that is tried, in units of 1 / (sd of the composed loss)
 TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
 ROUNDED = 2.0**-44  # allowance for the rounding of probabilities and losses, per composed copy
 
@@ -63,7 +63,7 @@ class LossDistribution:
         return self.failure + (1 - self.failure) * rest
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] whose delta is at most `delta`, as the delta of `most` has to be."""
+        """Return the smallest eps in [0, most] whose delta is at most `delta`; `most` must have such a delta."""
 
         def excess(eps: float) -> float:
             return math.log(max(self.delta(eps), 1e-320)) - math.log(delta)
@@ -174,7 +174,7 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    kinds = {type(one): one for one in reversed(by_delta)}  # one guarantee per kind; of (eps, delta), the largest delta
+    kinds = {type(one): one for one in reversed(by_delta)}  # one of each kind; for (eps, delta), with the largest delta
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
 
@@ -185,7 +185,7 @@ def _largest(promises: Sequence[Promise]) -> Promise:
 
 
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
-    """Return the guarantees, translated to one neighbouring relation: the first of theirs to which all translate."""
+    """Return the guarantees under one neighbouring relation: the first of their relations under which all have one."""
     for wanted in promises:
         try:
             return tuple(translated(promise, wanted.neighbors) for promise in promises)
@@ -235,7 +235,7 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
     `on_grid_from_above`; the results are convolved. An allowance of `ROUNDED` per response covers rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
-    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # each eps may move losses by a cell
+    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # each eps may shift losses by a cell
     weights = (np.arange(-half, half + 1) == 0) * 1.0
     for eps, k in counts:
         losses, mass = _atoms(((eps, k),))
@@ -358,7 +358,7 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
 
 
 class _Cumulants:
-    """Cumulant generating function K(tilt) = ``times log sum w e^(tilt l)`` of the summed loss of copies, if finite."""
+    """Cumulant generating function K(tilt) = ``times log sum w e^(tilt l)`` of the total loss of all copies."""
 
     def __init__(self, one: LossDistribution, times: int) -> None:
         known = one.weights > 0

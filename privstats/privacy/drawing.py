@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # palette of Okabe and Ito, distinguishable with colour blindness
 LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
 HATCHES = ("", "//", "..", "xx")  # hatches of bars
-LETTERS = 11  # assumed letters per inch of a title
-LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # test levels, dense where curves are steep
+LETTERS = 11  # assumed number of letters per inch of a title
+LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # test levels, dense at steep parts of curves
 
 
 def new_axes(width: float, height: float) -> Axes:

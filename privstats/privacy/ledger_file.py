@@ -56,7 +56,7 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
     """
     try:
         file = LedgerFile(os.fspath(Path(path).resolve()))
-    except (OSError, RuntimeError, TypeError, ValueError):  # not a text, a text with a NUL, or circular links
+    except (OSError, RuntimeError, TypeError, ValueError):  # the path is no text, has a NUL, or is a circular link
         raise BudgetError(f"path is {quote(path)}, not the path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):
         raise BudgetError(
@@ -115,7 +115,7 @@ class LedgerFile:
                 connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, text, head))
 
     def begun(self, budget: Promise | None, moved: bool) -> Promise:
-        """Return the budget in the file; in a new file, first write the given one."""
+        """Return the budget in the file; in a new file, first write `budget`."""
         with self._transaction("BEGIN IMMEDIATE", new=budget is not None) as connection:
             if budget is not None and _number(connection, "schema_version") == 0:
                 for statement in (f"PRAGMA application_id={MARK}", f"PRAGMA user_version={VERSION}"):

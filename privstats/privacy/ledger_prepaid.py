@@ -67,7 +67,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Drop entries that were not taken, except for the last `later` fits; dropped entries stay spent."""
+        """Drop entries that were not taken, except those of the last `later` fits; their cost remains spent."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 
@@ -95,6 +95,6 @@ def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
 
 
 def _admit(account: Account, entries: Sequence[Entry], before: tuple[Entry, ...]) -> None:
-    """Refuse entries whose joint cost exceeds the budget; they are checked as one, so that the error states it."""
+    """Refuse entries whose joint cost exceeds the budget; they are checked as one, so the error has this cost."""
     parts = tuple(part for entry in entries for part in entry.parts)
     account.admit(Entry("", "", parts, account.analyst), before)

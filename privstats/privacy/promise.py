@@ -152,11 +152,11 @@ class Promise(ABC):
 
     @abstractmethod
     def part(self, share: float) -> Self:
-        """Return the guarantee for a query that is given this share of the budget."""
+        """Return the guarantee for a query that has this share of the budget."""
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return the guarantee between neighbours that implies this one for data sets k steps apart."""
+        """Return the guarantee for neighbours that implies this one for data sets k steps apart (see `of_group`)."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
@@ -195,11 +195,11 @@ class Promise(ABC):
 
     @abstractmethod
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
-        """Return whether the composition of the given guarantees implies this one, up to rounding of sums."""
+        """Return whether the composition of several guarantees implies this one, up to rounding of sums."""
 
     @abstractmethod
     def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> Self:
-        """Return the composition of the given guarantees as one of this kind; zero if none is given."""
+        """Return the composition of several guarantees as one guarantee of this kind; zero if there are none."""
 
     @abstractmethod
     def less(self, spent: Self) -> Self:
@@ -243,7 +243,7 @@ class Promise(ABC):
         return empty
 
 
-# Joint eps of guarantees of several kinds at a given delta; the smallest is proved in `privstats.privacy.composition`.
+# Function that returns a joint eps of guarantees at a delta; `privstats.privacy.composition` proves the smallest one.
 Prove = Callable[[tuple["Promise", ...], float], float]
 
 
@@ -346,7 +346,7 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return the guarantee of one of k steps, (eps / k, delta / S), with S the sum of e^(i eps / k) over i < k."""
+        """Return the guarantee of each of k steps, (eps / k, delta / S), with S the sum of e^(i eps / k) over i < k."""
         steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
         return replace(self, eps=self.eps / k, delta=self.delta / steps)
 

@@ -365,7 +365,7 @@ def _order_of_eps(rho: float, eps: float) -> float:
 
 
 def _order_of_delta(rho: float, delta: float) -> float:
-    whole = -math.log(delta)  # = x^2 rho + log(1 + x) at the order 1 + x, an x between low and high
+    whole = -math.log(delta)  # = x^2 rho + log(1 + x) at the wanted Renyi order 1 + x, where low <= x <= high
     low, high = min(math.sqrt(whole / (2 * rho)), whole / 2), min(math.sqrt(whole / rho), math.expm1(min(whole, 700.0)))
     return _root(lambda x: x * x * rho + math.log1p(x) - whole, low, high)
 
@@ -447,7 +447,7 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
 
 
 def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
-    """Trade-off function that rho-zCDP implies: the maximum of the trade-off functions of a grid of (eps, delta)."""
+    """Trade-off function that rho-zCDP implies: the largest of those of a grid of implied (eps, delta)."""
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
     return np.asarray(np.max([approx_tradeoff(alpha, eps, delta) for eps, delta in pairs], axis=0), dtype=float)

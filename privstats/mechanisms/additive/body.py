@@ -34,7 +34,7 @@ BATCH = 4096  # largest number of proposals of the rejection sampler in a batch
 POINTS = 1 << 14  # number of quadrature points for second moments
 Parts = tuple[FloatArray, FloatArray, FloatArray]  # linear (n, q), squares (n, q), cross (n, q (q - 1) / 2)
 
-_CUTS = {  # one integer vector w per orbit (see the function `_cuts`); coordinates in the order of t(z)
+_CUTS = {  # directions w up to permutations and signs (see `_cuts`), in the order of the coordinates of t(z)
     2: """
         0 0 1 -1 3  0 0 1 1 4  3 3 2 2 -3  6 6 5 0 -6  0 0 7 -4 12  0 0 7 1 12  9 9 12 4 -9  12 12 7 0 -12  6 6 4 3 -6
         2 2 3 0 -2  0 0 4 -1 3  0 0 4 -3 12  3 3 12 1 -3  0 0 2 1 6  0 0 5 -5 6  12 12 10 5 -12
@@ -93,7 +93,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     done = 0
     while done < size:
         d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
-        # the k coordinates in A (those with a > 1) are a uniform random subset
+        # the k coordinates in A (those with |u_j| > 1) are a uniform random subset
         d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)
         new = slice(done, done + len(d))
         linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)
@@ -115,7 +115,7 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 
 @cache
 def second_moments_body(q: int) -> tuple[float, float, float]:
-    """Return the mean square of a linear, a square and a cross coordinate of a uniform point of K; 0 if there is none.
+    """Return mean squares of linear, square and cross coordinates of a uniform point of K; 0 for kinds without any.
 
     Given the d in A (see `sample_body`) the others are integrated in closed form; d takes the points of a fixed lattice
     (multiples of 2^(i / (k + 1)), i = 1..k, mod 1) mapped to the envelope. Relative error below 3e-4 for q <= 31.
@@ -133,7 +133,7 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
 
 
 def second_moments_hull(q: int) -> tuple[float, float, float]:
-    """Return the coordinates' mean squares for the hull: q = 2, 3 by `benchmarks/hull_moments.py`, to four digits."""
+    """Return mean squares of coordinates of a uniform point of the hull (`benchmarks/hull_moments.py`, to 4 digits)."""
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
 
@@ -145,7 +145,7 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 
 @cache
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return weights of k = 0..q (`sample_body`), heights of the envelope (row k - 1), and their cumulative shares."""
+    """Return weights of k = 0..q for `sample_body`, heights of the envelopes (rows k = 1..q) and cumulative shares."""
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
     M = 1 - d + 2 * (1 - (1 - d / 2) ** (k + 1)) / (k + 1)
@@ -156,7 +156,7 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Return ``d_j = |u_j| - 1`` of the accepted proposals of `sample_body`, in order; any d_j > 0 come first."""
+    """Return ``d_j = |u_j| - 1`` of the points that `sample_body` accepts, one row each; positive d_j come first."""
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
     d = np.empty((proposals, q))
@@ -174,7 +174,7 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 
 
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
-    """Return the probability with which `sample_body` accepts each row d of `above`; J is the integral of its h."""
+    """Return the probability with which `sample_body` accepts each row d of `above`; J is the integral of h."""
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
     return ((1 - above**2) / steps).prod(axis=1) * (1 - _pair_sums(above) / 2).prod(axis=1) * J ** (q - k)
@@ -209,11 +209,11 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return target / envelope (`sample_body`), and this ratio times the coordinates' mean squares given d; (4, n)."""
+    """Return the ratio target / envelope of `sample_body`, and this ratio times mean squares given d, shape (4, n)."""
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # one of the pair is in A
+    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # one coordinate in A
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)
     cross = ((2 - _pair_sums(above)) ** 2).sum(axis=1) + (q - k) * mixed + 4 * math.comb(q - k, 2)

@@ -26,7 +26,7 @@ from privstats.numerics.law import FloatArray
 
 STEEPEST = 40.0  # limit of beta, and of eps where e^eps is computed: larger values make no difference
 HALVINGS = 60
-LN_SPREAD = math.sqrt(0.2)  # sigma of `laplace_ln`: least variance if S_beta is proportional to 1 / beta
+LN_SPREAD = math.sqrt(0.2)  # sigma of `laplace_ln` with the least variance if S_beta is proportional to 1 / beta
 
 
 def betas(eps: float, count: int = 64) -> FloatArray:
@@ -95,7 +95,7 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
     root = np.sqrt(slope**2 + 4 * half * level)
-    x1, x2 = (slope + root) / (2 * half), 2 * level / (slope + root)  # density ratio above e^eps beyond -x1 and x2
+    x1, x2 = (slope + root) / (2 * half), 2 * level / (slope + root)  # the density ratio exceeds e^eps beyond -x1, x2
     rho = np.exp(beta)
     wide = sum(
         np.exp(-z * z / 2) * (_mills(z) - _mills(x) / rho) / math.sqrt(2 * math.pi)
@@ -130,7 +130,7 @@ def concentrated(eps: float, delta: float) -> float:
 
 
 def largest(holds: Callable[[FloatArray], NDArray[np.bool_]], top: FloatArray) -> FloatArray:
-    """Return by bisection the largest a in [0, top] at which a condition holds that is true up to some a; or 0."""
+    """Return, by bisection, the largest a in [0, top] up to which the condition `holds` is true; 0 if there is none."""
     low, high = np.where(holds(top), top, 0.0), top
     for _ in range(HALVINGS):
         middle = (low + high) / 2

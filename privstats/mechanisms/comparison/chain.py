@@ -26,7 +26,7 @@ def exact_location_for(dim: int) -> bool:
 
 
 def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors from m rows to theta, shape (d, m), and counts divided by distances (0 at theta)."""
+    """Return the vectors from m rows to theta, shape (d, m), and row frequencies divided by distances (0 at theta)."""
     away = theta[:, None] - rows.points
     distance = np.sqrt(np.einsum("ij,ij->j", away, away))
     return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)

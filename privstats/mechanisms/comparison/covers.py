@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # a pivot below this share of the first counts as zero; any choice of rows gives a valid cover
+RANK = 1e-11  # pivots below this share of the first pivot are treated as zero; any rows give a valid cover
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -268,7 +268,7 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     y = lagrange[:d] - lagrange[d : 2 * d]
     if norm == "linf":
         return y / max(1.0, float(np.abs(y).sum()))
-    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])  # the residual; y must be its sign in nonzero entries
+    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])  # the residual; y must have its sign where not zero
     tries = [np.where(np.abs(left) > zero, np.sign(left), np.clip(y, -1.0, 1.0)) for zero in (1e-13, 1e-7, np.inf)]
     return max(tries, key=lambda y: float(b @ y - np.abs(A.T @ y).max()))
 

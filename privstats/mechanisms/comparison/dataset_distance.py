@@ -22,7 +22,7 @@ MEAN_BITS = 30  # grids of at most 2^30 steps: doubled sums of fewer than 2^32 v
 
 @dataclass(frozen=True)
 class Grid:
-    """The multiples of `unit` from `low` to `high`, which are rounded to it; offsets count from the lower end."""
+    """The multiples of `unit` from `low` to `high`, both rounded to multiples; offsets count from the lower end."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""Least squares by a choice of theta with a density that decreases with the score's size at theta, or the loss."""
+"""Least squares by a choice of theta with a density that decreases with the size of the score, or with the loss."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, las
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # number of proposals in the first batch, and in the largest
-LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # covers are computed at these multiples of d above the minimum
+LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # covers are computed at these multiples of d above the potential's minimum
 TINY = float(np.finfo(float).tiny)
 STEEP = 1e4  # largest rate: a lower rate is more private, and float64 resolves this one up to n = 1e7
 FLAT = 40.0  # margin above the height at which the whole ball is the best cover; it affects speed only
@@ -230,7 +230,7 @@ def lay_out(
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
-    """Return the cells, the index of each cell's least covering set, and the cumulative sums of the cells' masses."""
+    """Return the cells, the index of each cell's smallest cover, and the cumulative sums of the cells' masses."""
     d = len(covers[0].M)
     every = np.arange(len(outer))
     near = levels(np.full(len(outer), float(d)), every)

@@ -31,10 +31,10 @@ from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # rows per batch, fewer than 2^13, so that intermediate arrays fit in the cache
-SCORE_BITS = 49  # score entries are multiples of bound / 2^49: a sum over `ROWS` rows is at most 2^62 steps
-HESSIAN_BITS = 20  # factors of Hessian entries are multiples of bound / 2^20: sums over `ROWS` rows are at most 2^53
+SCORE_BITS = 49  # score entries are multiples of (their bound) / 2^49: sums over `ROWS` rows are at most 2^62 steps
+HESSIAN_BITS = 20  # factors of Hessian entries are multiples of (their bound) / 2^20: sums of `ROWS` rows are <= 2^53
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
-CLOSE = 0.1  # a step is halved if more than this share of the slope along it remains
+CLOSE = 0.1  # a Newton step is halved if it leaves more than this share of the slope in its direction
 DIGITS = 60
 
 Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a function to each part of the rows
@@ -183,7 +183,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             return theta, True
         if not math.isfinite(size) or size <= wrong / 8:  # the gradient is rounding error only
             break
-        if float(gradient @ step) > CLOSE * start:  # the function rises, or much of the slope along the step remains
+        if float(gradient @ step) > CLOSE * start:  # the objective rises, or much of its slope along the step remains
             step, start = step / 2, start / 2
             theta = theta - step
         else:
@@ -238,13 +238,13 @@ class Steepest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecimalScores:
-    """Scores of rows at theta to sixty digits, as multiples of 10^-60."""
+    """Function that adds up scores of rows at theta to sixty digits, as multiples of 10^-60."""
 
     loss: RowLoss
     theta: tuple[Decimal, ...]
 
     def __call__(self, part: FloatArray) -> list[int]:
-        """Return the sum of the scores of the given rows, a part of the data."""
+        """Return the sum of the scores of the rows in one part of the data."""
         sums = [0] * len(self.theta)
         with localcontext() as context:
             context.prec = DIGITS

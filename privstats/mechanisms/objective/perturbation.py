@@ -20,7 +20,7 @@ from privstats.privacy.release import Release
 GUARD = 0.01  # share of the budget for the guard: noise that hides the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of theta
 FARTHEST = 2.0**13  # largest length of the coefficient vector; a longer one is shortened to it
-ROUNDING = 2.0**-49 * FARTHEST  # allowance for rounding of coefficients, their shortening and the guard: 16 roundings
+ROUNDING = 2.0**-49 * FARTHEST  # allowance for 16 roundings: of coefficients, their shortening and the guard's noise
 MOST_EXPONENT = 6.0  # largest exponent in the formula of the ridge: a smaller one gives a larger ridge, private too
 
 
@@ -131,6 +131,6 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
 
 
 def guard_of(eps: float) -> tuple[float, float]:
-    """Return the scale of the guard's noise, and the minimiser's numerical error, less rounding, that it hides."""
+    """Return the scale of the guard's noise, and the minimiser's numerical error, without rounding, that it hides."""
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING

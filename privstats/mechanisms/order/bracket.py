@@ -55,7 +55,7 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of J boundaries with rank errors up to r: sides from `a` to `b`, shape (J, m), for m increasing radii r.
+    """Boxes of J boundaries with rank errors of at most r: sides from `a` to `b`, shape (J, m), for m increasing r.
 
     The ends of sides are whole numbers (of parts of grid cells), so that differences are exact before they are floats.
     """
@@ -66,7 +66,7 @@ class RankBoxes:
 
     @classmethod
     def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
-        """Return the boxes with rank error `least`, and with those up to `most` at which a side becomes longer."""
+        """Return boxes for the rank error `least`, and for all errors up to `most` at which a side becomes longer."""
         last = start + len(knots) - 2
         r = np.unique(np.append(np.abs(np.arange(start, last + 1.0) - targets[:, None]).ravel(), least))
         r = r[(r >= least) & (r <= most)]
@@ -95,7 +95,7 @@ class RankBoxes:
         return np.asarray((length * ends).sum(axis=0) / 6)
 
     def draw(self, box: int, rng: Rng) -> IntArray:
-        """Return a uniform point among the ordered points of a box, as the numbers of its parts, ascending.
+        """Return a uniform point among the ordered points of a box: the ascending numbers of J parts of grid cells.
 
         Independent parts of the sides are accepted if they ascend; if k boundaries share a part, once in k! times, the
         probability that k uniform numbers in one part are in order. At least 1 in J! is accepted on average: numbers

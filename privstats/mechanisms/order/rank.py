@@ -22,8 +22,8 @@ from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, int
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GRID_BITS = 30  # log2 of range over step, for a grid that is not declared
-COUNTED_BITS = 50  # log2 of the largest absolute value over step, at most, for such a grid
+GRID_BITS = 30  # log2 of (range / grid step), if no step is declared
+COUNTED_BITS = 50  # limit of log2 of (largest absolute value / grid step), if no step is declared
 
 
 class Range(Protocol):
@@ -123,7 +123,7 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
-        """Return a function that draws the numbers, independently at each call; NaN for interval ends left out."""
+        """Return a function that draws the numbers, independently at each call; NaN for intervals that are left out."""
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
             return partial(self._draw_hopeful, law, values, promise, within, relation)
@@ -151,7 +151,7 @@ class Rank(Mechanism):
 
 
 def grid_of(within: Range) -> RankGrid:
-    """Return the public grid; without a declared step, it is 2^-30 of the range if doubles can count the points."""
+    """Return the public grid; if no step is declared, it is 2^-30 of the range, or more where doubles are coarser."""
     reach = max(abs(within.low), abs(within.high))
     step = within.grid or max(step_of(within.high - within.low, GRID_BITS), step_of(reach, COUNTED_BITS))
     return RankGrid(within.low, within.high, step)

@@ -60,7 +60,7 @@ class RankErrors:
         """Return the variance of one increment of a Laplace bridge of rate 1, a mixture over k as in `sample`."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
-        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # sum of squared increments over s^2
+        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # (sum of squared increments) / s^2
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:

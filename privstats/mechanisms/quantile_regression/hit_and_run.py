@@ -207,7 +207,7 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the density's pieces on the line between `ends`; and bounds on its mass outside `ends`, in `whole`."""
+        """Return the density's pieces on the line between `ends`, and bounds on its mass in `whole` outside `ends`."""
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self.u / slopes
@@ -243,7 +243,7 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a point drawn from the pieces and the bounds outside, and the index of its piece; None if outside."""
+        """Return a point drawn from pieces and bounds together, and its piece's index; None if outside the window."""
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
         place = float(rng.uniform(0.0, before + mass[-1] + math.exp(window.tails[1].log_mass - inside), None))

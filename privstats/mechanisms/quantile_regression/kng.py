@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-AMPLE = 2.0**3  # largest rate of a density in the score: larger ones have no benefit, as entries are at most 1
+AMPLE = 2.0**3  # largest rate of a density in the score: larger rates have no benefit, as predictors are at most 1
 STEEP_LOSS = 2.0**10  # largest rate of a density in the loss
 
 

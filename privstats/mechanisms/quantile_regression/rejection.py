@@ -24,7 +24,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected ones
 FAR, FAR_LOSS = 400.0, 20.0  # scores above FAR / rate, and losses above FAR_LOSS^2 / rate, are bounded by convexity
-EVEN = 0.4  # a box is halved in coordinates with at least this share of the largest uncertainty in it
+EVEN = 0.4  # a box is halved in coordinates with at least this share of its largest uncertainty
 EXACT_DIM = 3  # largest number of coefficients for exact draws: with four a draw took 17 to 44 s
 
 
@@ -135,7 +135,7 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return each coordinate's share in a box's uncertainty: about the potential, or the parameter set's edge."""
+        """Return each coordinate's contribution to a box's uncertainty, of the potential or the parameter set."""
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
         rim = float(np.abs(frame.centre + frame.basis @ box.middle).sum() + outwards.sum()) > target.radius

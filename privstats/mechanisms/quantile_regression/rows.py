@@ -81,7 +81,7 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates, each changing the fit at one distinct vector x of predictors, if possible at no other.
+        """Return coordinates that each change the fit at one distinct vector x of predictors, if possible at no other.
 
         If responses are tied as well, scores are step functions of these fits: constant between ties.
         """
@@ -127,7 +127,7 @@ class Rows(Protocol):
         """Return the scores and losses of all rows at k points phi, shapes (k, d) and (k,)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Return a mask of boxes with equal undecided rows, and the scores with none, and all, of these below a fit."""
+        """Return a mask of boxes with equal undecided rows, and scores if none, or all, of these are below the fit."""
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
         """Return the number of rows whose residual changes sign in a box, divided among the responsible coordinates."""
@@ -156,7 +156,7 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows of a target density, or None if distinct x are many, or so close that boxes are too long."""
+        """Return the rows of a target density; None if distinct x are many, or so close that boxes get too long."""
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
             return None
