@@ -131,7 +131,7 @@ class Family(ABC):
 
 
 class Binary(Family):
-    """Families of responses in [0, 1]."""
+    """Base class of the families of responses in [0, 1]."""
 
     name, support = "binomial", (0.0, 1.0)
     slope_step = 1.0
@@ -264,7 +264,7 @@ def _mills(u: FloatArray) -> FloatArray:
 
 
 class LogLink(Family):
-    """Families of nonnegative responses with a log link: ``log E y = x' theta``."""
+    """Base class of the families of nonnegative responses with a log link: ``log E y = x' theta``."""
 
     link, support = "log", (0.0, np.inf)
 

@@ -387,7 +387,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return a lower and an upper bound that the tilted sum passes with probability at most `WRAPPED` each."""
+        """Return bounds below and above which the tilted total loss has probability at most `WRAPPED` each."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

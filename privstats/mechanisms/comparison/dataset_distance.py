@@ -161,7 +161,7 @@ def _level(rng: Rng, points: FloatArray, rate: float) -> int:
 
 
 def lift_replacing(gaps: IntArray) -> IntArray:
-    """Return the smallest distance of the mean from the upper end after k values are replaced, k = 0..n, rounded up.
+    """Return the least distance of the mean from the grid's top after k values are replaced, k = 0..n, rounded up.
 
     The lowest values are replaced by the top, which gives ``W_k / n``, W_k the sum of all gaps but the k largest.
     Additions of the top and removals of the lowest values, as one change each, achieve no more.
@@ -181,7 +181,7 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 
 
 def lift_adding(gaps: IntArray) -> IntArray:
-    """Return the smallest distance of the mean from the upper end after k values are added or removed, k = 1..n + 1.
+    """Return the least distance of the mean from the grid's top after k values are added or removed, k = 1..n + 1.
 
     With r removals of the lowest values and k - r additions of the top it is ``W_r / (n + k - 2 r)``. One more removal
     reduces it iff ``2 W_r < w_r (n + k - 2 r)``, w_r the largest gap left; the least such k increases with r, so the

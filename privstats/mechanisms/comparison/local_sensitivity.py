@@ -86,7 +86,7 @@ def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
 
 
 def distance(moves: FloatArray, eta: float) -> float:
-    """Return the distance of the nearest data set at which a step moves the quantile by more than eta; inf if none."""
+    """Return the distance of the nearest data set at which one step changes the quantile by more than eta; or inf."""
     return float(np.searchsorted(moves, eta, side="right")) if eta < moves[-1] else math.inf
 
 

@@ -227,7 +227,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A substitute for a loss: the slope is zero; the curvature is everywhere the given loss's largest curvature."""
+    """A substitute for a loss, with slope zero, and with the largest curvature of the loss as curvature everywhere."""
 
     loss: RowLoss
 

@@ -38,7 +38,7 @@ from privstats.numerics.law import FloatArray, IntArray, Rng
 HEAPED = 0.03  # extra width of the cells of zero and both bounds, which many rows may share, divided by the range
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # terms of a sum below exp(-45) < 2^-64 of it change no bit of the sum
-PART_BITS = 62  # log2 of the largest number of parts, over all cells
+PART_BITS = 62  # log2 of the largest number of parts of all cells together
 
 
 @dataclass(frozen=True)
