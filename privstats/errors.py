@@ -40,7 +40,7 @@ class SourceChangedError(Exception):
 
 
 class ChargedInterrupt(KeyboardInterrupt):
-    """Ctrl-C after the ledger was charged; `door` raises a `KeyboardInterrupt` that says so."""
+    """Ctrl-C after the ledger was charged; `door` raises a `KeyboardInterrupt` that reports the charge."""
 
 
 class PrivstatsWarning(UserWarning):

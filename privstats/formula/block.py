@@ -73,7 +73,7 @@ class Layout:
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the coefficients of rows times a matrix, by (factor, number), each of shape (levels or 1, k)."""
+        """Return the coefficients of the product of rows and a matrix: for each (factor, number), (levels or 1, k)."""
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
             table = _product(public, matrix[columns])
@@ -84,7 +84,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """A summand of some columns of rows times a matrix: ``table[:, code] * number``, or one of the two factors."""
+    """Summand of columns of the product of rows and a matrix: ``table[:, code] * number``, or one of these factors."""
 
     factor: int | None
     number: int | None
@@ -94,7 +94,7 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
-    """Return the constant of each column of rows times a matrix; the other summands, in groups of columns."""
+    """Return the constant summands of the product of rows and a matrix; the other summands, in groups of columns."""
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
@@ -125,7 +125,7 @@ class Block:
     Parameters
     ----------
     present : ndarray of bool, shape (n,)
-        Mask of the rows that count.
+        Mask of the rows that are used.
     numbers : ndarray, shape (n, p), by columns
         In a regression: numbers within [-1, 1] in whole multiples of 2^-21, the response last; float32 holds them
         exactly and is used if there is no offset. For means and quantiles: numbers in the user's units. Zero in rows

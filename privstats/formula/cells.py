@@ -182,7 +182,7 @@ def _number(cell: Any) -> float:
 
 
 def _written(text: str) -> float:
-    """Return the number or truth value that a text spells; NaN if it spells none.
+    """Return the number or truth value that a text spells; NaN for any other text.
 
     With one text among numbers, readers of files return all cells as texts: the other rows must read the same.
     """
@@ -193,7 +193,7 @@ def _written(text: str) -> float:
 
 
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code that `place` gives each row's cell (or the number that a text spells); -1 without a key.
+    """Return the code in `place` of each row's cell (or of the number that a text spells); -1 if there is none.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
     value = read(cell)
-    if isinstance(value, str) and value not in place:  # first a level that is this text, then one that is its number
+    if isinstance(value, str) and value not in place:  # a level equal to the text goes before a number
         value = _written(value)
     return place.get(value, -1)
 

@@ -160,7 +160,7 @@ def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, or
 
 
 def _end(end: Any) -> Any:
-    """Return a bound as a number if it is the text of one."""
+    """Return a bound; the text of a number is converted to the number."""
     if not isinstance(end, str):
         return end
     try:

@@ -60,7 +60,7 @@ class Columns:
     domain : Domain
         Public knowledge of the columns.
     subset : str, optional
-        Condition on the rows that count, as the user wrote it.
+        Condition on the rows that are used, as the user wrote it.
     targets : tuple of NumericFactor or LevelFactor
         The expressions to be summarised.
     group : LevelFactor, optional
@@ -68,7 +68,7 @@ class Columns:
     reads : tuple of str
         Names of the data's columns that are read.
     complete : bool
-        Whether every row counts, whatever its cells contain.
+        Whether every row is used, whatever its cells contain.
     lacking : tuple of str
         Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     components : tuple
@@ -133,7 +133,7 @@ class Columns:
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
         """Map raw rows to clamped values in the user's units, each row by itself. Levels become their positions.
 
-        The rows that count are chosen as in `Design.block`.
+        The rows that are used are chosen as in `Design.block`.
         """
         rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
         numbers = np.empty((len(present), self.width), order="F")
@@ -231,7 +231,7 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of a label's parts: "term", "group" if there is one, and `component` if there are several."""
+        """Names of the parts of a label: "term", "group" if rows are grouped, and `component`, such as "tau"."""
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 
@@ -244,12 +244,12 @@ class Columns:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Labels of the results as texts, for summaries and hypotheses: ``x[a, 0.5]``."""
+        """Labels of the estimates as texts, for summaries and hypotheses: ``x[a, 0.5]``."""
         names = tuple(_name(label, str) for label in self.labels)
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
     def spelled(self, values: FloatArray) -> Any:
-        """Return results of each column (and group) as they are reported: a level's position becomes the level."""
+        """Return the estimates as users see them: in a column with levels, a level's position becomes the level."""
         if not any(isinstance(part, LevelFactor) for part in self.targets):
             return values
         each = len(values) // len(self.targets)
@@ -334,7 +334,7 @@ def bind_columns(
     domain : Domain or mapping
         Bounds or levels of each column that is read. Numeric expressions without bounds become `lacking`.
     subset : str, optional
-        Condition on the rows that count (`select`).
+        Condition on the rows that are used (`select`).
     components : tuple
         Names of the results for each column.
     component : str
@@ -424,7 +424,7 @@ def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
 
 
 def _name(label: tuple[Any, ...], spell: Callable[[Any], str]) -> str:
-    """Return the name of one result: ``x[a]``, or ``x in [0, 1)`` if the component is an interval."""
+    """Return the name of one estimate: ``x[a]``, or ``x in [0, 1)`` if the component is an interval."""
     term, *parts = label
     text = ", ".join(spell(part) for part in parts)
     interval = "[" in text and ", " in text and text.endswith((")", "]"))

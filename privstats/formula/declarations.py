@@ -46,7 +46,7 @@ class Known(ABC):
     def __str__(self) -> str: ...
 
     def shown(self, width: int) -> str:
-        """Return the bounds or levels as text; a list of levels above `width` characters is cut, the rest counted."""
+        """Return the bounds or levels as text; a list of levels that exceeds `width` ends in "and 5 more" or so."""
         return str(self)
 
 
@@ -111,7 +111,7 @@ class DeclaredGrid(Numbers):
 
 @dataclass(frozen=True)
 class Estimated(Numbers):
-    """Numbers whose bounds are, or will be, estimated privately; the bounds apply only to the expression they name.
+    """Numbers whose bounds are, or will be, estimated privately; the bounds apply to one expression only.
 
     Therefore a wrong estimate cannot make another expression of the column constant, infinite or contradictory.
     """
@@ -217,7 +217,7 @@ class Levels(Known):
     ordered: bool = False
     listed: bool = field(
         default=False, repr=False, compare=False
-    )  # whether the levels are a plain list, perhaps meant as bounds
+    )  # whether the levels were declared as a plain list, perhaps meant as bounds
 
     def __post_init__(self) -> None:
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
@@ -235,7 +235,7 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """The code (position) of each level, by the level's text, or by its number as a float and as usual texts."""
+        """The code (position) of each level; keys are levels' texts, and numbers both as floats and as usual texts."""
         texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
         numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
         written = {text(number): code for number, code in numbers.items() for text in (repr, plain)}
@@ -341,5 +341,5 @@ def _numbers(low: Any, high: Any) -> Numbers:
 
 
 def plain(number: float) -> str:
-    """Return a number with all its digits, in its shortest form."""
+    """Return a number as text: all its digits, in the shortest form."""
     return repr(int(number)) if float(number).is_integer() and abs(number) < 1e15 else repr(float(number))

@@ -79,7 +79,7 @@ class Design:
     reads : tuple of str
         Names of the data's columns that `block` reads.
     complete : bool
-        Whether every row counts: all columns are declared complete, all expressions have finite values everywhere,
+        Whether every row is used: all columns are declared complete, all expressions have finite values everywhere,
         there is no `subset`, and all weights are equal.
     lacking : tuple of str
         Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
@@ -322,7 +322,7 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return coefficient vectors v with ``columns @ v = 0`` in all rows of kept levels, derived from contrasts.
+        """Return a basis of the vectors v with ``columns @ v = 0`` in all rows whose levels are kept, from contrasts.
 
         Parameters
         ----------
@@ -371,7 +371,7 @@ class Design:
 
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
-    """Write values to `out`, scaled and rounded to the grid; a NaN makes the row absent (it does not count)."""
+    """Write values to `out`, scaled and rounded to the grid; a row with a NaN is marked as not used."""
     scaled = values - center
     scaled /= half
     present &= ~np.isnan(scaled)
@@ -401,7 +401,7 @@ def bind_regression(
     domain : Domain or mapping
         Bounds or levels of the columns that are read. Numeric expressions without bounds become `lacking`.
     subset, weights : str, optional
-        Condition on the rows that count, and their weights (`select`).
+        Condition on the rows that are used, and their weights (`select`).
     offset : str, optional
         Term of the linear predictor with coefficient 1: an expression with public bounds.
     family : Mean, optional
@@ -428,7 +428,7 @@ def bind_regression(
 def _rebound(
     formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
 ) -> Design:
-    """Return a design from `bind_regression`'s arguments; other estimated bounds are never refused."""
+    """Return the design of `bind_regression` again with other bounds, which may be estimated and are never refused."""
     return _bound_to(formula, domain, *written, family, None)
 
 
@@ -593,7 +593,7 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        alone = reads.isdisjoint(ends) or len(reads) == 1  # otherwise the points may miss combinations of pieces
+        alone = reads.isdisjoint(ends) or len(reads) == 1  # otherwise points may miss a combination of pieces
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
     if found is None:

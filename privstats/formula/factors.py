@@ -73,7 +73,7 @@ class NumericFactor:
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
         """Return the expression's values in rows that were checked and clamped, shape (n, 1); NaN where undefined."""
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
-        column = isinstance(self.node, ast.Name) and self.node.id == self.code  # which `values.admit` has clamped
+        column = isinstance(self.node, ast.Name) and self.node.id == self.code  # a plain column, clamped before
         return (self.within.clamp(values) if clamp and not column else values)[:, None]
 
     @cached_property
@@ -144,7 +144,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the level in each row; `rows` are the columns from `values.admit`."""
+        """Return the index of the level in each row; the columns in `rows` were checked against their declarations."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes
@@ -318,7 +318,7 @@ def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
 
 
 def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
-    """Return the numeric expressions without known bounds because a column is not declared, in order.
+    """Return the numeric expressions without known bounds because a column is not declared, in the order of `codes`.
 
     Their bounds can be estimated. Nothing is refused here, since `factor` gives better errors.
     """

@@ -109,7 +109,7 @@ def compared(node: ast.AST) -> dict[str, set[float]] | None:
 
 
 def cut(part: NumericFactor | BasisFactor | LevelFactor) -> dict[str, set[float]]:
-    """Return the points at which the conditions of a factor cut the ranges of columns."""
+    """Return the points, by column, at which the conditions in a factor divide the column's range."""
     found: dict[str, set[float]] = {}
     for piece in ast.walk(_node(part)):
         for name, numbers in (compared(piece) or {}).items():

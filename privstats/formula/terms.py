@@ -25,10 +25,10 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
-Key = tuple[str, ...]  # columns of levels, and conditions, of a factor or combination of factors
+Key = tuple[str, ...]  # a factor or combination of factors: its columns of levels and its conditions
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # how a formula writes a column of levels with its coding
 LARGEST = Interval(-1e300, 1e300)
-Number = tuple[tuple[str, int], ...]  # factors of a product of numbers, each with the index of its column
+Number = tuple[tuple[str, int], ...]  # numeric factors of a product, each with the index of its column
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Terms:
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
 
     def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
-        """Return each row's code for each key (factor or combination); a condition that is NaN makes its row absent."""
+        """Return rows' codes for each key (factor or combination); rows where a condition is NaN are not used."""
         single = {}
         for name, part in self.coded.items():
             if isinstance(part, LevelFactor):
@@ -208,7 +208,7 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the definition of the scaled columns, ``(number * contrast - center) / half``, by scaled numbers."""
+        """Return the definition of the scaled columns, ``(number * contrast - center) / half``, from scaled numbers."""
         terms = []
         for product in self.products:
             at = list(product.columns)
@@ -261,7 +261,7 @@ class Terms:
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return, for each factor or combination, the mask of levels whose parts and combinations are all kept."""
+        """Return, for each factor or combination of factors, the mask of levels that occur if only `kept` levels do."""
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
             for j, other in enumerate(self.keys):
@@ -351,7 +351,7 @@ def key_of(part: Factor) -> str:
 
 
 def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
-    """Return the description (`Terms`) of the columns for a formula's products of factors (subterms).
+    """Return the description (`Terms`) of the columns for the products of factors (subterms) of a formula.
 
     Raises
     ------
@@ -403,7 +403,7 @@ class _Builder:
     def _by_number(
         self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
     ) -> dict[Number, dict[int, FloatArray]]:
-        """Return the contrasts of columns by index, for each product of numbers; the first factor varies fastest."""
+        """Return the contrasts of columns, by column index, for each product of numeric factors."""
         found: dict[Number, dict[int, FloatArray]] = {}
         choices = [range(_width(part, subterm)) for part in reversed(mine)]
         for place, turned in enumerate(itertools.product(*choices)):
@@ -416,7 +416,7 @@ class _Builder:
         return found
 
     def _within(self, number: Number) -> Interval:
-        """Return the range of a product of numbers, and record the product."""
+        """Return the range of a product of numeric factors, and record the product."""
         within = Interval(1.0, 1.0)
         for code, column in number:
             within = within * self.numeric[code].intervals[column]
@@ -452,7 +452,7 @@ def _contrast(part: Factor, subterm: Subterm) -> FloatArray:
 
 
 def multiplied(parts: Mapping[str, FloatArray], key: Number) -> FloatArray:
-    """Return a product of numbers, multiplied in the order of the formula."""
+    """Return a product of numeric factors in each row, multiplied in the order of the formula."""
     (first, column), *others = key
     product = parts[first][:, column]
     for code, place in others:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.formula.block import CHUNK
 
-BATCH_ROWS = 8 * CHUNK  # rows of a batch; a multiple of the rows of a block
+BATCH_ROWS = 8 * CHUNK  # number of rows in a batch: a multiple of the number of rows in a block
 FEW_ROWS = 4 * CHUNK  # batches with fewer rows are joined to the next ones
 DIGITS_A_BIT = 0.30103  # log10 of 2
 
@@ -24,7 +24,7 @@ DIGITS_A_BIT = 0.30103  # log10 of 2
 
 
 def column(array: Any) -> NDArray[Any] | pd.Categorical:
-    """Return an Arrow array as a column that `formula.cells` reads like a pandas column of this type; null is missing.
+    """Return an Arrow array as a column that `formula.cells` reads like a pandas column of this type, nulls as missing.
 
     Numbers and truth values stay numbers, decimals become the nearest floats, dates and times are in UTC, and texts
     become categories with a code for each row. A text that is not valid UTF-8 is missing, and so are types without a
@@ -42,7 +42,7 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     if _is_text(kind):
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
     if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
-        # cast via text: Arrow's cast of decimals to floats does not round to nearest; larger scales cannot be written
+        # cast via text: Arrow's cast of decimals to floats does not round to nearest; a larger scale gives no text
         array = array.cast(pa.string()).cast(pa.float64())
     elif is_a.is_boolean(kind) and array.null_count:  # with nulls, to_numpy would return objects
         array = array.cast(pa.uint8())

@@ -19,7 +19,7 @@ from privstats.errors import PrivacyError
 from privstats.gate.parts import Answer, RowPart, Work
 from privstats.gate.units import places
 
-# steps of a Dask plan that neither select nor compute rows, by the beginnings of their names
+# beginnings of the names of those steps of a Dask plan that neither select nor compute rows
 PLAIN_STEPS: tuple[str, ...] = (
     "ArrowStringConversion",
     "DelayedsExpr",
@@ -94,7 +94,7 @@ class DaskFrame:
             try:
                 yield from (answer for _, some in as_completed(asked, with_results=True) for answer in some)
             finally:
-                with suppress(Exception):  # the scheduler may be gone
+                with suppress(Exception):  # the scheduler may have stopped
                     client.cancel(asked)
 
     def _partitions(self, work: Work) -> list[Any]:
@@ -110,22 +110,22 @@ class DaskFrame:
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
-        """Partitions before they are loaded, by the requested columns and the column that names the privacy unit."""
+        """Cache of partitions that are not loaded yet; keys are the columns read and the column of privacy units."""
         return {}
 
     @cached_property
     def _loaded(self) -> dict[Any, list[Any]]:
-        """Partitions loaded on the workers, by the requested columns and the column that names the privacy unit."""
+        """Cache of partitions loaded on the workers; keys are the columns read and the column of privacy units."""
         return {}
 
 
 def answers_of(work: Work, numbers: Sequence[int], parts: Sequence[RowPart]) -> list[Answer]:
-    """Return the answers of some parts, given by their numbers and their rows."""
+    """Return the task's answers for some parts of the rows; `numbers` are the numbers of the parts."""
     return [work(number, part) for number, part in zip(numbers, parts, strict=True)]
 
 
 def tasks_of(client: Any, loaded: Sequence[Any]) -> list[list[int]]:
-    """Return the parts that each task of a pass answers for: small parts of one worker together, as tasks cost time."""
+    """Return, for each task of a pass, the parts of the rows it reads; small parts on one worker share a task."""
     keys = [part.key for part in loaded]
     places, sizes = client.who_has(keys), client.nbytes(keys, summary=False)
     many = -(-len(keys) // max(1, TASKS * sum(client.nthreads().values())))

@@ -52,7 +52,7 @@ class PassWork(Shipped):
     Parameters
     ----------
     first, design : RowMap
-        First design of the fit, which decides the rows of a privacy unit that count, and the queries' present design.
+        First design of the fit, which decides which rows of a privacy unit are used, and the present design.
     neighbors : Neighbors
     key : bytes
         Secret key of the digests of the units' names, and of the choice of rows.

@@ -34,7 +34,7 @@ class File:
         self._file: IO[bytes] | None = None
 
     def put(self, item: T) -> partial[T] | None:
-        """Write an array, or a dataclass with arrays; return a function that reads it, or None if the disk is full."""
+        """Write an array, or a dataclass with arrays; return a function that reads `item`; None if the disk is full."""
         try:
             written = None if self.full else _changed(item, self._write)
         except OSError:

@@ -144,7 +144,7 @@ class Conversation(ABC):
         return answers
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise that the answer to a planned query of any branch would have now; costs no budget.
+        """Return the law of the noise that the release for a planned query (of any branch) would have; costs no budget.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; infinity and NaN lose.
+        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; NaN is infinite.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class Conversation(ABC):
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
-        # a row without the name of its unit contributes nothing
+        # a row that names no privacy unit contributes nothing
         absent = question.keep is not None or not self._rows.design.complete or self._neighbors.unit is not None
         return self._neighbors.relation(question.adds_up_units, absent)
 
@@ -327,7 +327,7 @@ class Gate(Conversation):
     def _guarded(self, work: Callable[[], T]) -> T:
         self._rows.again = self.watch(self.turns, self._branch)
         answer = sealed(work)
-        self._stay()  # a process forked meanwhile would draw new noise without a charge
+        self._stay()  # a process forked meanwhile would draw new noise without a charge to the ledger
         return answer
 
     def _stay(self) -> None:
@@ -374,7 +374,7 @@ def sealed(work: Callable[[], T]) -> T:
 
 
 def readable(work: Callable[[], T]) -> T:
-    """Read public information before the ledger is charged; any failure raises one fixed error text, no warnings.
+    """Read public information before the ledger is charged; any failure raises one fixed error text, without warnings.
 
     Raises
     ------

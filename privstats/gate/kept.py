@@ -13,8 +13,8 @@ from weakref import WeakSet
 
 from privstats.gate.files import File
 
-INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default limits of memory in bytes, for rows in memory and for others
-BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the limit: of row blocks, of vectors, of vectors by cell
+INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes: for rows in memory, and for rows read elsewhere
+BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for row blocks, rows' vectors, vectors by group
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Kept(Generic[T]):
         self._items = items
 
     def _filed(self, item: T) -> partial[T] | None:
-        """Write an item to a file; return a function that reads it again, or None if there is no room."""
+        """Write an item to a file; return a function that reads the item again, or None if there is no room."""
         if self._file is None and self._memory is not None:
             self._file = File()
             self._memory.files.add(self._file)

@@ -20,11 +20,11 @@ import pandas as pd
 
 from privstats.errors import OptionError, SourceChangedError
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}  # of cells, by file extension, which ".gz" may follow
+SEPARATORS = {".csv": ",", ".tsv": "\t"}  # separator of cells, by file extension; ".gz" may follow the extension
 LONGEST = 1 << 20  # largest number of bytes in a line, and in one read of the file
 BROKEN = b"\0"  # replaces a malformed line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines of these bytes are split at separators without parsing
+PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines with only these bytes are split at separators without parsing
 
 
 @dataclass(eq=False, repr=False)

@@ -111,7 +111,7 @@ class Elsewhere(Protocol):
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return the results of each part of the rows; check that each answers once, with the same rows in each pass.
+    """Return the results of each part of the rows; check that each part answers once, with the same rows in each pass.
 
     Parameters
     ----------

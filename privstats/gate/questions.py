@@ -37,7 +37,7 @@ class Question:
     within : Set
         The set into which each vector is projected; it bounds what a row may contribute.
     keep : callable, optional
-        Returns the mask of the rows of a block that count, shape (n,), computed from each row and earlier releases.
+        Returns the mask of the rows of a block that are used, shape (n,), computed from each row and earlier releases.
     item : str
         Distinguishes queries of one name, which share one budget: a factor, or the tau of a quantile.
     within_share_of : tuple of str
@@ -72,7 +72,7 @@ class Question:
         return replace(self, within=replace(self.within, radius=positive_radius(radius)))  # type: ignore[call-arg]
 
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the vectors of the rows that count, and the mask of these rows in the block."""
+        """Return the vectors of the rows that are used, and the mask of these rows in the block."""
         counts = block.present if self.keep is None else block.present & self._kept(block)
         vectors = np.asarray(self.of(block))
         vectors = vectors if vectors.dtype == np.bool_ else vectors.astype(np.float64, copy=False)
@@ -89,7 +89,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Sum(Question):
-    """A query for the total of the rows' contributions to the set: sums, products, counts, histograms, groups.
+    """A query for the total of the rows' contributions, each in the set: sums, products, counts, histograms, groups.
 
     Parameters
     ----------

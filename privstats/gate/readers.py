@@ -23,7 +23,7 @@ from privstats.gate.tables import Columnar
 READ_ROWS = 4 * CHUNK  # small frames are joined up to this number of rows
 
 
-Asked = Callable[[Callable[[], Any]], Any]  # calls a reader of data: `plainly`, or with its errors hidden, `readable`
+Asked = Callable[[Callable[[], Any]], Any]  # calls a reader of data: `plainly`, or `readable`, which hides errors
 
 
 def plainly(work: Callable[[], Any]) -> Any:
@@ -55,7 +55,7 @@ class Batches:
     in_memory = False
     asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls `make` before the ledger is charged
     _head: pd.DataFrame | None = field(default=None, init=False)
-    _met: int = field(default=-1, init=False)  # rows read so far in the first pass
+    _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass
     _pass: Generator[pd.DataFrame, None, None] | None = field(
         default=None, init=False
     )  # the first pass, while it is open

@@ -27,7 +27,7 @@ from privstats.sets.base import Set
 ROWS = 64
 CUTS = (0, 1, 5, 14, ROWS)  # row numbers at which the audit cuts the rows into smaller blocks
 GROUPS = 2  # number of groups of synthetic units: a total must be the sum of the groups' totals
-UNITS, MOST_ROWS = 29, 2  # numbers of synthetic units, and of rows of a unit that count, of up to 3
+UNITS, MOST_ROWS = 29, 2  # number of synthetic units; number of rows used per unit, of up to 3 rows
 USUAL = 10_000  # assumed number of rows if it is private
 AT_ONCE = 1 << 18  # entries of contributions that are summed at a time
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
@@ -200,7 +200,7 @@ class _Frames:
         return iter(self.frames)
 
 
-Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows that count; their vectors; these projected
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows used; their vectors; these vectors projected
 
 
 class Audit:
@@ -230,7 +230,7 @@ class Audit:
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _synthetic_units(len(frame))
-        # fewer rows of a unit count here than in the fit, so that some synthetic units have rows that do not count
+        # fewer rows of a unit are used here than in the fit, so that some synthetic units have rows that are not used
         return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 
     def through(self, design: RowMap) -> Audit:
@@ -271,7 +271,7 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return, for each block of rows, the mask of rows that count, and their vectors before and after projection."""
+    """Return, for each block of rows, the mask of rows used, and their vectors before and after projection."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)

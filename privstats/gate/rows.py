@@ -1,7 +1,7 @@
 """Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
 A source reads the rows again in each pass, and a design makes blocks of them. For all sources, this module adds only
-bounded vectors and checks that each pass reads the same privacy units; `gate/units.py` chooses the rows that count.
+bounded vectors and checks that each pass reads the same privacy units; `gate/units.py` chooses the rows used.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
 GATHERED = 8  # collected vectors are summed when they have this many times the entries of a total
-LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times the reach of its set
+LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times its set's largest entry
 FOLD_LIMIT = 1 << 62  # largest entry of a unit's summed vectors, in steps, which fits into int64
 
 UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row is not used
 
 
 class RowMap(Protocol):
-    """A row-wise map from raw columns to blocks of rows. `complete`: whether every row counts, whatever its cells are.
+    """A row-wise map from raw columns to blocks of rows. `complete`: whether every row is used, whatever its cells.
 
     A block depends only on the cells of the columns in `reads`, clamped to the bounds or levels in `domain`.
     """
@@ -60,7 +60,7 @@ class BlockRows:
     source : Passes
     design : RowMap
     neighbors : Neighbors
-        Column that names the privacy unit (person) of a row, and the number of rows of a unit that count.
+        Column that names the privacy unit (person) of a row, and the number of rows of a unit that are used.
     key : bytes
         Secret key of the digest that compares passes, and of the choice of rows.
     offered : int, optional
@@ -93,7 +93,7 @@ class BlockRows:
     def through(self, design: RowMap) -> BlockRows:
         """Return the same rows of each privacy unit, mapped by another design, which reads no other columns.
 
-        The rows of a unit that count are always chosen through the first design.
+        The rows of a unit that are used are always chosen through the first design.
         """
         other = copy(self)
         other.design, other._kept, self._kept = design, None, None
@@ -118,7 +118,7 @@ class BlockRows:
         return RowValues(self, question)
 
     def blocks(self) -> Iterator[tuple[Block, UnitNumbers | None]]:
-        """Return the blocks of rows, each with the number of each row's privacy unit; -1 if the row does not count.
+        """Return the blocks of rows, each with the number of each row's privacy unit; -1 if the row is not used.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class BlockRows:
             yield block, units
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
-        """Return each row's privacy unit, -1 if the row is absent, and the hash of its cells; needs a separate pass."""
+        """Return each row's privacy unit, -1 for incomplete or excluded rows, and its cells' hash, in a new pass."""
         for columns, units in self._parts(self._first):
             assert units is not None
             present = self._first.block(columns).present
@@ -151,7 +151,7 @@ class BlockRows:
     def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, pd.Series], IntArray | None]]:
         """Return the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and these rows' privacy units.
 
-        Units are read to choose the rows that count, and in each pass over rows outside memory: a keyed digest checks
+        Units are read to choose the rows used, and in each pass over rows outside memory: a keyed digest checks
         that each pass reads the same units in the same order.
         """
         known = self._units is not None and self._units.counting is not None and self.source.in_memory
@@ -220,7 +220,7 @@ class Plain:
 class Fold:
     """An exact sum to which each privacy unit contributes once: the sum of the unit's vectors, moved into the set.
 
-    Vectors are added as integer multiples of `Set.row_step`, in any order of the rows. A unit without rows that count
+    Vectors are added as integer multiples of `Set.row_step`, in any order of the rows. A unit of which no row is used
     contributes nothing.
     """
 
@@ -259,7 +259,7 @@ class Fold:
 
 
 def counting(question: Question, block: Block, units: UnitNumbers | None) -> tuple[FloatArray, UnitNumbers | None]:
-    """Return the vectors of the rows of a block that count, and the privacy units of these rows."""
+    """Return the vectors of the rows of a block that are used, and the privacy units of these rows."""
     vectors, counts = question.rows(block)
     if units is None:
         return vectors, None
@@ -323,7 +323,7 @@ class _Cells:
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: index where each cell begins, and values
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: index where each group begins, and values
 
     def of(self, k: int) -> list[FloatArray] | None:
         """Return the values of group k (first coordinate of vectors) in row order; None if above the memory limit."""
@@ -337,7 +337,7 @@ class _Cells:
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():
-            # cells to gather become 1, ..., many, cells before and after 0 and many + 1; small integers sort fastest
+            # groups to gather become 1, ..., many, groups before and after 0 and many + 1; small integers sort fastest
             cells = np.clip(part[:, 0] - (k - 1), 0, many + 1).astype(np.min_scalar_type(many + 1))
             order = np.argsort(cells, kind="stable")
             ends = np.searchsorted(cells[order], np.arange(1, many + 2))

@@ -36,7 +36,7 @@ class Source(Passes, Protocol):
     """Rows, with the names and types of their columns."""
 
     def head(self) -> pd.DataFrame | None:
-        """Return a frame without rows that has the columns and their public types; None if the source lacks one."""
+        """Return a frame without rows that has the columns and their public types; None if there is no such frame."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Choice of a privacy unit's rows that count: a sample that does not depend on other units, or the rows' order.
+"""Choice of the rows of a privacy unit that are used: a sample that does not depend on other units, or the rows' order.
 
 Each row gets a number, a keyed hash of its unit's name, its cells and its index among the unit's rows with these cells;
 the `rows_per_unit` rows of a unit with the smallest numbers count.
@@ -26,7 +26,7 @@ Hashes = NDArray[np.uint64]
 
 
 class Units:
-    """The number of each row's privacy unit (person, household), and the choice of the rows of a unit that count.
+    """The number of each row's privacy unit (person, household), and the choice of the rows of a unit that are used.
 
     Privacy: whatever the key is, the choice depends on that unit's rows alone, and at most `rows_per_unit` rows count.
     The order of rows does not matter: rows with the same cells are the same to every design of the fit, so any of them
@@ -51,7 +51,7 @@ class Units:
     def __init__(self, unit: str, rows_per_unit: int, key: bytes) -> None:
         self.unit, self.rows_per_unit, self.key = unit, rows_per_unit, key
         self.numbers: dict[Any, int] = {}
-        self.counting: NDArray[np.int32] | None = None  # unit of each row in source order; -1 if the row does not count
+        self.counting: NDArray[np.int32] | None = None  # unit of each row in source order; -1 if the row is not used
 
     def of(self, column: pd.Series) -> IntArray:
         """Return the number of each row's privacy unit (person); -1 for a row without a usable name of a unit."""
@@ -69,7 +69,7 @@ class Units:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def choose(self, rows: Iterable[tuple[IntArray, Hashes]]) -> None:
-        """Choose each privacy unit's rows that count; set `counting`: the unit of each such row, -1 for other rows.
+        """Choose each privacy unit's rows that are used; set `counting`: the unit of each such row, -1 for other rows.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ def places(column: pd.Series, parts: int) -> IntArray:
 
 
 def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int) -> NDArray[np.bool_]:
-    """Return the mask of the rows that have the `most` smallest numbers among the rows of their privacy unit.
+    """Return the mask of the up to `most` rows of each privacy unit that have the unit's smallest random numbers.
 
     A row's number depends on its hash and on the earlier copies of the row, not on other units or their number.
 
@@ -138,7 +138,7 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # a different number for each copy
     among = np.empty(len(units), dtype=bool)
-    among[order[by_unit(units, numbers)]] = repeats(units) < most  # a unit has the same positions in both orders
+    among[order[by_unit(units, numbers)]] = repeats(units) < most  # both orders give a unit's rows the same positions
     return among
 
 

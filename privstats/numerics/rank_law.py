@@ -87,7 +87,7 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 @lru_cache(maxsize=4096)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
     """Return the value that the rank error of boundary j, of J, exceeds with probability ``tail <= 1/2``, at rate 1."""
-    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # no gamma law has a shape above J
+    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # the mixed gamma laws have shapes up to J
     for _ in range(64):
         middle = (low + high) / 2
         low, high = (middle, high) if bridge_tail(np.array(middle), 1.0, j, J) > tail else (low, middle)
@@ -132,7 +132,7 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
 
 
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
-    """Return the ranks free on each side of each quantile: to the last value, or half way to the next quantile."""
+    """Return the number of ranks on each side of each quantile, to the last value or half way to the next quantile."""
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
     return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
 
@@ -299,7 +299,7 @@ class Ends:
             return math.lgamma(J + 1) - math.lgamma(left) - math.log(stays) if stays > 0 else math.inf
         return float(_log_density(J + 1, 0.0) - _log_density(left, a)) + a
 
-    @lru_cache(maxsize=1024)  # noqa: B019 -- a law is a few numbers
+    @lru_cache(maxsize=1024)  # noqa: B019 -- the cached objects are small
     def hopeful(self, n: float) -> Ends | None:
         """Return the draw of the quantiles whose intervals can be valid among n values; None if there are none.
 

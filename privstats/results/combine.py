@@ -123,7 +123,7 @@ def _check_same(fits: Sequence[Results]) -> None:
 
 
 def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
-    """Return the ledger account that all fits share; otherwise a new, spent one with the guarantee of all together."""
+    """Return the ledger account that all fits share; otherwise a new, spent account with the fits' total guarantee."""
     if facts.shared:
         return fits[0].account
     account = Account(facts.promise)

@@ -49,7 +49,7 @@ table.privstats{color:inherit;font-size:inherit}
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table of text cells with a title, and with lines above and below it.
+    """A table of text cells with a title, and with lines of text above and below the table.
 
     Parameters
     ----------

@@ -251,7 +251,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
     def ends(x: FloatArray) -> list[tuple[FloatArray, Any]]:
         step = 2.0 ** np.round(np.log2(STEP * np.maximum(np.abs(x), NEAR_ZERO * known.width)))
-        low, high = known.ends  # splines are constant beyond their bounds: at a bound both steps go inwards
+        low, high = known.ends  # splines are constant beyond their bounds: at a bound, all points lie inside
         inside = (low <= x) & (x <= high)
         way = np.where(inside & (x - step < low), 1.0, np.where(inside & (x + step > high), -1.0, 0.0))
         return [
@@ -295,7 +295,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     assert design is not None
     blocks = []
     with warnings.catch_warnings():
-        if not mean:  # steps of a difference may leave the domain: they need no warning
+        if not mean:  # the points of a difference may be outside the domain, without a warning
             warnings.simplefilter("ignore", PrivstatsWarning)
         for part in parts:
             X = np.asarray(design.matrix(part.rows), dtype=float)

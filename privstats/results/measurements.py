@@ -75,7 +75,7 @@ def _rows(release: Release) -> Iterator[tuple[Any, ...]]:
 
 
 def _each(values: FloatArray, k: int) -> FloatArray:
-    """Return a number for each of k coordinates; numbers that hold in every group of rows are repeated for each."""
+    """Return a number for each of k coordinates; numbers that apply to every group of rows are repeated by group."""
     return np.resize(values, k)
 
 

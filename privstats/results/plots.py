@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ALONG = ("tau", "q")  # keys with numeric values: the estimates of a term form a path along them
+ALONG = ("tau", "q")  # parts of labels that are numbers: estimates of a term form a path along these numbers
 TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error; colour-blind readers see both
 BAR = "0.85"  # bars are of a lighter grey than intervals
 ACROSS = 3  # largest number of panels in a row

@@ -166,7 +166,7 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 
 
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
-    """Return X as contrasts of the coefficients of all tau; columns of other tau than `tau` are zero."""
+    """Return X with columns for the coefficients of all tau; the columns of any tau other than `tau` are zero."""
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:
         raise FormulaError("predict needs the coefficients of all terms; read fit.params")

@@ -230,7 +230,7 @@ def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[lis
 def _entries(
     fit: FitNumbers, keys: tuple[str, ...], rename: Mapping[str, str], stars: bool, digits: int
 ) -> dict[Label, Cell]:
-    """Return a fit's table cells by label: the term, then a part for each key, None if the fit lacks the key."""
+    """Return a fit's table cells by label: the term, then the value of each of `keys` (such as tau) or None."""
     values = TableValues.of(fit, 0.05)
     plain = without_errors(fit.facts, values)
     entries: dict[Label, Cell] = {}

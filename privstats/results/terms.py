@@ -66,14 +66,14 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
         adjusted = _by_largest(estimate, R, alpha, tests.effect)
         reject = adjusted <= alpha
     else:
-        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # p = 1 if it is not given
+        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # p = 1 if not reported
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
     return frame
 
 
 def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:
-    """Return max-t adjusted p-values of differences (by the largest of all); 1 for a difference not given."""
+    """Return max-t adjusted p-values of differences (by the largest of all); 1 if a difference is not reported."""
     if not isinstance(estimate, NormalEstimate):
         raise OptionError("method='max-t' needs std errors, which the fit does not have; write method='holm'")
     adjusted, given = np.ones(len(R)), ~np.isnan(effect)

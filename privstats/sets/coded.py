@@ -18,7 +18,7 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 
 @dataclass(frozen=True)
 class CodedProducts(BoxProducts):
-    """Moments of rows of `BoxProducts` whose groups are levels of factors.
+    """Second moments as in `BoxProducts`, of rows with a group of dummies for each factor.
 
     The row function returns (number of the level in each group, root of the weight, all other entries times the root).
     The number after a group's last level stands for none of its levels; numbers outside are moved to the nearest level.

@@ -1,4 +1,4 @@
-"""Values on a line, divided into groups (cells) of rows, each with a lower and an upper end of the values."""
+"""Values on a line, in groups (cells) of rows; each group has its own lower and upper bound of the values."""
 
 from __future__ import annotations
 

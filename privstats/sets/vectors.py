@@ -279,8 +279,8 @@ class SumAndProducts(Packed):
         return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
 
 
-_L2_SQUARES = 1 / math.sqrt(2)  # l2, add/remove: squared weight of squares that minimises the total noise variance
-_L1_COUNT = 0.5  # l1, no intercept: weight of the count, which raises the sensitivity q(q+1)/2 by 1/2
+_L2_SQUARES = 1 / math.sqrt(2)  # norm l2, "add_remove": squared weight of squares; the total noise variance is least
+_L1_COUNT = 0.5  # norm l1, no intercept: weight of the count, which raises the sensitivity q(q+1)/2 by 1/2
 
 
 @dataclass(frozen=True)
@@ -414,7 +414,7 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return distance and length, weights of squares (index 0 unused) and count, and the coordinates' scales."""
+        """Return the largest (distance, length), weights of squares (index 0 unused), weight of count, and scales."""
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
             raise OptionError(
