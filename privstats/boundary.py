@@ -44,7 +44,7 @@ class _Refusal:
 def _attempt(work: Callable[[], R]) -> R | _Refusal:
     try:
         return work()
-    except (PrivstatsError, PrivstatsWarning) as error:  # a warning that a filter turned into an error
+    except (PrivstatsError, PrivstatsWarning) as error:  # warnings, too: a filter can turn them into errors
         return _Refusal(type(error)(*error.args))
     except Exception as error:  # raised outside the gate, from releases only; its place is shown, not its text
         last = extract_tb(error.__traceback__)[-1]

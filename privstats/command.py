@@ -34,7 +34,7 @@ from privstats.workflow.saved import in_full
 from privstats.workflow.study import Study
 
 REFUSED, INTERRUPTED_CODE = 2, 130
-DECLARATIONS = {"bounds", "levels", "dates", "scale"}  # keys of a domain in JSON
+DECLARATIONS = {"bounds", "levels", "dates", "scale"}  # keys of a column's declaration in a domain in JSON
 EXAMPLES = """examples:
   privstats domain codebook.csv --out domain.json
   privstats domain schema.json

@@ -50,7 +50,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Public description of the columns of the model matrix, in order, by a block's numbers and codes.
+    """Public description of how each column of the model matrix is computed from a block's numbers and codes.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes that `place` gives the cells; most cells are keys themselves and are looked up in one step."""
+    """Return the codes in `place` of the cells; most cells are keys of `place` and are looked up in one step."""
     plain = {*map(type, values)} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
     codes = np.fromiter(found, np.intp, len(values))
@@ -227,7 +227,7 @@ def _is_arrow(dtype: Any) -> bool:
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes that `place` gives texts in Arrow, compared by bytes; other texts are read one by one."""
+    """Return the codes in `place` of the texts of an Arrow column: known texts by bytes, others one by one."""
     import pyarrow as pa  # pyarrow is installed if a column is in Arrow
     from pyarrow import compute
 
@@ -242,7 +242,7 @@ def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
     value = read(cell)
-    if isinstance(value, str) and value not in place:  # a level equal to the text goes before a number
+    if isinstance(value, str) and value not in place:  # a text that is no level may spell a number
         value = _written(value)
     return place.get(value, -1)
 

@@ -72,8 +72,8 @@ class Columns:
     lacking : tuple of str
         Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     components : tuple
-        Names of the results for each column and group, such as probabilities of quantiles, or bins; (None,) if there
-        is one result.
+        Names of the estimates for each column and group, such as probabilities of quantiles, or bins; (None,) if there
+        is one estimate.
     component : str
         Name of the components in the index of frames: "q", "bin".
     """
@@ -307,7 +307,7 @@ class Columns:
         return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset)
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
-        """Return the map to the user's units, as `Design.to_original` does: identity matrix, zero shift."""
+        """Return (identity matrix, zero): values are in the user's units already; compare `Design.to_original`."""
         return np.eye(len(self.names)), np.zeros(len(self.names))
 
 
@@ -336,7 +336,7 @@ def bind_columns(
     subset : str, optional
         Condition on the rows that are used (`select`).
     components : tuple
-        Names of the results for each column.
+        Names of the estimates for each column.
     component : str
         Name of the components: "q", "bin".
 

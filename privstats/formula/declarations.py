@@ -31,7 +31,7 @@ class Known(ABC):
 
     @property
     def typical(self) -> Known:
-        """Bounds of usual values; for a declared centre and scale, bounds of uniform numbers of this mean and sd."""
+        """Bounds of usual values; if centre and scale are declared, bounds of uniform numbers with this mean and sd."""
         return self
 
     @abstractmethod

@@ -181,9 +181,9 @@ class Design:
 
         Notes
         -----
-        In columns declared complete no cell makes a row absent: a missing number is read as the middle of its interval,
-        a missing or undeclared level as the first level. A row is absent if another column has no legal value, if an
-        expression is not a number, or by `subset`; in a complete design no row is absent.
+        In columns declared complete no cell excludes a row: a missing number is read as the middle of its interval,
+        a missing or undeclared level as the first level. A row is excluded if another column has no legal value, if an
+        expression is not a number, or by `subset`; in a complete design no row is excluded.
         """
         rows, present = self._admit(frame, self.reads)
         n = len(present)

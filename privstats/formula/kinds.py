@@ -11,7 +11,7 @@ import pandas as pd
 from privstats.errors import listed
 from privstats.formula.declarations import Dates, Known, Levels
 
-SLIP = 0.8  # similarity of two names above which one is taken for a typing error
+SLIP = 0.8  # similarity of two names above which one is taken for a misspelling of the other
 DECLARED = {  # how a column of a kind is declared, and how errors describe an undeclared one
     "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
     "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),

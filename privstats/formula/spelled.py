@@ -21,7 +21,7 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # most nodes of an expression; the rest of the limit is for its use in others
+LONGEST = MOST_NODES * 4 // 5  # largest number of nodes of an expression, which leaves room for its use in others
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:

@@ -110,9 +110,9 @@ def admit(
         The columns, at least one.
     domain : mapping of str to Known
     complete : container of str
-        Columns that make no row absent if they are declared, whatever their cells contain.
+        Columns that exclude no row if they are declared, whatever their cells contain.
     clamp : bool
-        False for rows that are not confidential: nothing is clamped, and every missing value makes its row absent.
+        False for rows that are not confidential: nothing is clamped, and every missing value excludes its row.
     """
     rows, present = {}, np.ones(len(frame[reads[0]]), dtype=bool)
     for name in reads:

@@ -26,7 +26,7 @@ LAZY = re.compile(  # lines of a polars plan that reads a frame or Parquet files
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
     r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
 )
-SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}  # keys of a query for columns only
+SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}  # keys in a choice of columns
 CHOSEN = {"class", "type", "query_location", "query_location_length", "column_names", "exclude_list"}
 TABLE = {"type", "alias", "query_location", "query_location_length", "qualified_name"}
 TABLE |= {"table_name", "schema_name", "catalog_name", "function", "subquery"}
@@ -210,7 +210,7 @@ def _once(data: Any) -> NoReturn:
     )
 
 
-KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # by package and class of the data
+KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # the source for each class of data
     {
         ("pyarrow", "Dataset"): _dataset,
         ("pyarrow", "RecordBatchReader"): _once,

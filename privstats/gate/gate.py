@@ -25,7 +25,7 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
 T = TypeVar("T")
-Streams = Callable[[str, str], Any]  # (kind, label) -> generator of random numbers
+Streams = Callable[[str, str], Any]  # (kind of use, label of a query) -> generator of random numbers
 Pairs = Sequence[tuple[Question, AnyMechanism]]
 
 FAILED = (

@@ -28,7 +28,7 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # collected vectors are summed when they have this many times the entries of a total
+GATHERED = 8  # collected vectors are summed once they have this many times as many entries as a total
 LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times its set's largest entry
 FOLD_LIMIT = 1 << 62  # largest entry of a unit's summed vectors, in steps, which fits into int64
 
@@ -86,7 +86,7 @@ class BlockRows:
         self.read: Callable[[int], None] = lambda rows: None
         self._steady: Callable[[], bool] = getattr(source, "steady", lambda: source.in_memory)
         self._first, self._key, unit = design, key, neighbors.unit
-        self.met: dict[Any, Any] = {} if offered is None else {"rows": offered}  # recorded in the first pass
+        self.met: dict[Any, Any] = {} if offered is None else {"rows": offered}  # of the first pass
         self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
         self._kept: Kept[Block] | None = None
 

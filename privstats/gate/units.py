@@ -1,7 +1,7 @@
 """Choice of the rows of a privacy unit that are used: a sample that does not depend on other units, or the rows' order.
 
 Each row gets a number, a keyed hash of its unit's name, its cells and its index among the unit's rows with these cells;
-the `rows_per_unit` rows of a unit with the smallest numbers count.
+the `rows_per_unit` rows of a unit with the smallest numbers are used.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Hashes = NDArray[np.uint64]
 class Units:
     """The number of each row's privacy unit (person, household), and the choice of the rows of a unit that are used.
 
-    Privacy: whatever the key is, the choice depends on that unit's rows alone, and at most `rows_per_unit` rows count.
+    Privacy: for every key, the choice depends on that unit's rows alone, and at most `rows_per_unit` rows are used.
     The order of rows does not matter: rows with the same cells are the same to every design of the fit, so any of them
     may be taken for the first copy. (Two other rows of a unit share their hash with probability 2^-64; their order
     would then decide.)
 
     Passes find the chosen rows again by their positions. If a source breaks its contract and gives the rows of a unit
-    in another order, still no more of them count.
+    in another order, still no more of them are used.
 
-    Since copies have numbers of their own, each row of a unit is equally likely to count: of nine ones and a zero, with
-    one row per unit, a one is chosen in nine cases of ten.
+    Since copies have numbers of their own, each row of a unit is equally likely to be used: of nine ones and a zero,
+    with one row per unit, a one is chosen in nine cases of ten.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Units:
         Parameters
         ----------
         rows : iterable of (ndarray, ndarray)
-            For all rows: the number of the unit, -1 for an absent row, and the hash of the cells.
+            For all rows: the number of the unit, -1 for a row that is not used, and the hash of the cells.
         """
         several = [(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64))]
         several += [(some.astype(np.int32), one) for some, one in rows]

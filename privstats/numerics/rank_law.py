@@ -266,7 +266,7 @@ class Ends:
 
         First, the ends must not lie beyond all values, or beyond half the distance to the next quantile. Second, the m
         outermost numbers of a draw must rarely fall into the empty part of the range on one side, in which they have
-        ``points^m / m!`` possible places and only the rank error of the innermost counts; the outermost ``2 / rate``
+        ``points^m / m!`` possible places and only the rank error of the innermost matters; the outermost ``2 / rate``
         values are assumed to fill one point of the grid, or a share 1 / `WIDEST` of the range. For each m and side the
         decrease of the log density (`fall`) must exceed the log of these places divided by the accepted probability
         `ESCAPES`. Numbers in the empty part push others outwards, so all numbers of a draw are checked.
@@ -290,7 +290,7 @@ class Ends:
     def fall(self, m: int, far: float) -> float:
         """Return the decrease of the log density if the m outermost numbers of a draw lie beyond all data values.
 
-        `far` is the innermost one's distance from the end, in ranks. The density is summed over the other numbers.
+        `far` is the distance, in ranks, of the innermost of them from the end. The density is summed over the others.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m

@@ -1,4 +1,4 @@
-"""Released residual diagnostics as frames and plots: counts of residuals, and their means and sizes by fitted value."""
+"""Released residual diagnostics as frames and plots: residual counts, and residual means and sizes by fitted value."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from privstats.results.text import Column, TextTable, counted, percentages, shor
 SIMULATED = (
     "simulated in one process, which has seen every row: the guarantee holds where each holder computes its own answers"
 )
-VISIBLE = 0.2  # in std errors: a note reports a bias due to the starting value if it is larger
+VISIBLE = 0.2  # a bias due to the starting value that exceeds this share of a std error gets a note
 
 
 @dataclass(frozen=True, repr=False)

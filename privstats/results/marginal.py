@@ -45,7 +45,7 @@ NUMBERS = (
     "bias_bound",
 )
 STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of its square
-NEAR_ZERO = 2.0**-10  # floor of a predictor's size in its step, as a share of the width of its bounds
+NEAR_ZERO = 2.0**-10  # least size of a predictor to which its step is relative, as a share of its bounds' width
 MOST_ROWS = 1000  # largest number of rows of a table
 MOST_GRID = 100_000  # largest number of rows of a grid
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and least number of draws of the coefficients for an interval

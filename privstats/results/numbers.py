@@ -23,7 +23,7 @@ from privstats.results.labels import spelled_label
 # Diagnostics that users see elsewhere: in `nobs_used`, the line "Rows" and the notes.
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
 IN_UNITS = ("sigma", "response_sd")  # diagnostics that are in the response's units
-HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that give the same sandwich
+HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that all give the HC1 sandwich
 KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # families with a known dispersion
 
 

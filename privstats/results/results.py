@@ -566,7 +566,7 @@ class Results(FitNumbers):
         return str(self.summary())
 
 
-OF_SOME = {*ABSENT, "family", "q"}  # names of `PUBLIC` that some fits lack
+OF_SOME = {*ABSENT, "family", "q"}  # public attributes that some fits lack
 PUBLIC = (
     "as_gt",
     "HC1_se",

@@ -35,7 +35,7 @@ from privstats.results.text import (
 FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 LONGEST_HEAD = 24  # largest number of characters in the head of a text column; a longer head is printed below
-SPACE = 3  # spaces between two models in text
+SPACE = 3  # number of spaces between the columns of two fits in a text table
 HEAD_END, FOOT_END = 2, 1  # spaces after heads, and after lines below the rule, so that they align with estimates
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"

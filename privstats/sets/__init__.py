@@ -1,1 +1,1 @@
-"""Sets that bound a row's contribution: each clamps rows and states the largest distance between two contributions."""
+"""Sets that bound a row's contribution: each clamps vectors and states the largest distance of two contributions."""

@@ -166,7 +166,7 @@ class CheckLosses(Set):
         return False
 
     def tilt(self, exchange: bool) -> float:
-        """Return `tilt` in the norm "hull" of a vector g, ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
+        """Return the constant tilt in the hull norm ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))`` of a vector g."""
         return 2 * self._most - 1 if exchange and self.intercept else 0.0
 
     def project(self, rows: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from privstats.sets.cells import ByCell
 class Stretches(ByCell):
     """Values in groups (cells), each with its own range: the row function returns (group number, value).
 
-    The ends do not limit the cells in which a row may count, so they change no length of `ByCell`: a mechanism that
+    The ends do not limit the cells to which a row can contribute, and change no length of `ByCell`: a mechanism that
     uses the values of one cell clamps each of them to the cell's ends.
 
     Parameters
