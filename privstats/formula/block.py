@@ -94,7 +94,7 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
-    """Return the constant summands of the product of rows and a matrix; the other summands, in groups of columns."""
+    """Return the constant summands, and the others in groups of columns, of the product of rows and a matrix."""
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():

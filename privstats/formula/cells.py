@@ -103,7 +103,7 @@ def _read(cell: Any, kind: type) -> Reading:
         return _ratio(int.__index__(cell), 1)
     if issubclass(kind, np.datetime64):
         return _moment(cell)
-    if issubclass(kind, np.timedelta64):  # a subclass of numpy's integers
+    if issubclass(kind, np.timedelta64):  # numpy counts durations as integers: they are read as missing
         return None
     if issubclass(kind, np.bool_ | np.integer | np.floating):
         return float(np.generic.astype(cell, np.float64))

@@ -29,7 +29,7 @@ from privstats.numerics.law import FloatArray
 
 ROWS_A_LEVEL = 10  # least number of rows per level, for factors of many levels
 MANY_LEVELS = 50  # factors of up to this many levels are not refused for few rows
-MOST_LEVELS = 2000  # largest number of levels of a factor or product of factors, whose coding must fit in memory
+MOST_LEVELS = 2000  # largest number of levels of a factor or product of factors, so that its coding fits in memory
 TRUTH = np.array([[0.0], [1.0]])
 
 

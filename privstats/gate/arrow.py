@@ -17,10 +17,10 @@ from privstats.formula.block import CHUNK
 
 BATCH_ROWS = 8 * CHUNK  # number of rows in a batch: a multiple of the number of rows in a block
 FEW_ROWS = 4 * CHUNK  # batches with fewer rows are joined to the next ones
-DIGITS_A_BIT = 0.30103  # log10 of 2
+DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
 
-# Cells
+# Conversion of cells
 
 
 def column(array: Any) -> NDArray[Any] | pd.Categorical:
@@ -117,7 +117,7 @@ def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
     return frame
 
 
-# Batches
+# Conversion of batches
 
 
 def is_stream(data: Any) -> bool:

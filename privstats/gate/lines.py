@@ -58,7 +58,7 @@ class TextLines:
         return sum(map(len, self._lines()))
 
     def head(self) -> pd.DataFrame:
-        """Return a frame without rows; all columns are floats, so that only the formula decides what to declare."""
+        """Return a frame without rows; all columns have type float, so that the formula decides what to declare."""
         return _frame(self.names, [[] for _ in self.names]).astype(float)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:

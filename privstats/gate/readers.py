@@ -20,7 +20,7 @@ from privstats.gate.arrow import is_stream, streamed
 from privstats.gate.engines import columnar
 from privstats.gate.tables import Columnar
 
-READ_ROWS = 4 * CHUNK  # small frames are joined up to this number of rows
+READ_ROWS = 4 * CHUNK  # number of rows up to which small frames are joined
 
 
 Asked = Callable[[Callable[[], Any]], Any]  # calls a reader of data: `plainly`, or `readable`, which hides errors

@@ -27,7 +27,7 @@ from scipy import special
 from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that boundaries fall into the empty part of a column's range
-WIDEST = 2.0**14  # assumed width of the range, in widths of the part that the outermost values fill
+WIDEST = 2.0**14  # assumed ratio of the range's width to the width of the part that the outermost values fill
 EDGE = 0.035  # assumed least distance, in shares of all values, from a quantile to the last value equal to it
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # grid of the target ranks if the density depends on the largest rank error, so that errors are exact

@@ -114,7 +114,7 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
 def accepts(
     accepted: Iterable[tuple[str, float]], widths: Mapping[str, float], outcome: Callable[[float, float], str]
 ) -> str:
-    """Return the wanted widths of 95% intervals in words, each with the words of `outcome` on the actual width.
+    """Return the wanted widths of 95% intervals in words, each followed by the words of `outcome` for the actual width.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from privstats.results.hypotheses import contrast_test, level, wald_test
 from privstats.results.numbers import FitNumbers
 
 MAX_T = "max-t"
-ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # usable with dependent p-values
+ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # methods for dependent p-values
 
 
 def term_tests(results: FitNumbers) -> pd.DataFrame:

@@ -166,7 +166,7 @@ class CheckLosses(Set):
         return False
 
     def tilt(self, exchange: bool) -> float:
-        """Return the constant tilt in the hull norm ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))`` of a vector g."""
+        """Return the constant tilt of the hull norm of g, ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
         return 2 * self._most - 1 if exchange and self.intercept else 0.0
 
     def project(self, rows: FloatArray) -> FloatArray:

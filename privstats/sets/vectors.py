@@ -279,8 +279,8 @@ class SumAndProducts(Packed):
         return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
 
 
-_L2_SQUARES = 1 / math.sqrt(2)  # norm l2, "add_remove": squared weight of squares; the total noise variance is least
-_L1_COUNT = 0.5  # norm l1, no intercept: weight of the count, which raises the sensitivity q(q+1)/2 by 1/2
+_L2_SQUARES = 1 / math.sqrt(2)  # l2 norm, add/remove: squared weight of squares with the least total noise variance
+_L1_COUNT = 0.5  # l1 norm, no intercept: weight of the count, which raises the sensitivity q(q+1)/2 by 1/2
 
 
 @dataclass(frozen=True)
