@@ -54,8 +54,8 @@ from privstats.losses.base import Loss, SquaredLoss
 from privstats.privacy.promise import Promise, Relation
 from privstats.sets.vectors import Products
 
-# Budget shares by question: of mu^2 for normal noise, of eps for pure eps. Shares of optional questions (levels, scales
-# again, second matrix, whitened squares, meat, residual squares) are taken out of the share of a main question.
+# Budget shares by query: of mu^2 for normal noise, of eps for pure eps. Shares of optional queries (levels, scales
+# again, second matrix, whitened squares, meat, residual squares) are taken out of the share of a main query.
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05,
@@ -78,7 +78,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
-# for each branch (method of estimation): its main question, which shares its budget with the optional questions
+# the main query of each branch (method of estimation): optional queries take their budgets from its share
 HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 
@@ -118,7 +118,7 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # the Hessian gets as large a share; the coefficients get the rest
+        if self.loss.needs_scale:  # the Hessian gets the coarse matrix's share; coefficients, the rest
             coarse = min(coarse, COARSE_BESIDE)
         rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share that is left for either method
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
@@ -175,7 +175,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        if len(self.branches) > 1:  # harmonic means of lengths: intervals that are not given count as infinitely long
+        if len(self.branches) > 1:  # harmonic means of lengths: intervals that are not reported have length inf
             fewer = 1 / max(levels.told, 1 / box.c)
 
             def length(name: str) -> float:
@@ -204,7 +204,7 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Return the estimation problem before a method is chosen, for intervals that also use second moments."""
+        """Ask all queries before the choice of a method, if intervals also use second moments; return the problem."""
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_scales(box, ranked)
@@ -255,7 +255,7 @@ def carries_steps(
     Parameters
     ----------
     most : float
-        Smallest noise, relative to the Hessian, at which the Hessian counts as not exceeding its noise.
+        Smallest noise, relative to the Hessian, at which the Hessian is treated as not exceeding its noise.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(ForecastLaws(part, relation), by, columns)
@@ -269,5 +269,5 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 
 
 def coarse_share(noise: float) -> float:
-    """Return the budget share of a first release of second moments before a perturbed minimiser, given its noise."""
+    """Return the budget share of second moments before a perturbed minimiser, from their noise at the whole budget."""
     return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))

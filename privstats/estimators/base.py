@@ -192,7 +192,7 @@ def check_switch(name: str, value: object) -> None:
 
 
 def check_split(split: Any) -> None:
-    """Raise an error unless `split`, the share of objective perturbation's linear term, lies between 0 and 1.
+    """Raise an error unless `split`, the budget share of objective perturbation's linear term, is in (0, 1).
 
     Raises
     ------

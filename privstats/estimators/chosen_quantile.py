@@ -67,7 +67,7 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # noise that separates tied responses, in half-ranges; with less noise, sampling is slow
+JITTER = 2.0**-11  # size of the noise that separates equal responses, in half-ranges; with less, sampling is slow
 NOISE_SHARE = 0.3  # kernels are widened until noise is at most this share of the Hessian's smallest eigenvalue
 
 
@@ -132,7 +132,7 @@ class ChosenQuantile(ABC):
         return note("dependent rows", unit="unit") if public.by_unit else None
 
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
-        """Return the covariance of the noise in the coefficients of all taus, under the assumptions in `LIKELY`."""
+        """Return the covariance of the noise in the coefficients of all taus, for data as the text `LIKELY` states."""
         if any(one.law is None for one in chosen):
             return np.full((box.c * len(chosen),) * 2, np.nan)
         unit, hessian = 1.0 + box.offset_reach, filling_hessian(box, public, DENSITY)

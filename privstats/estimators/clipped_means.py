@@ -58,7 +58,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if below_noise(scales):  # lengths from a guessed variance serve for the choice and are not reported
+            if below_noise(scales):  # interval lengths from a guessed variance are used only to choose a method
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -73,7 +73,7 @@ class ClippedMeans:
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
-        """Return the ratio of interval lengths by `sums` and without privacy, expected for groups of equal size."""
+        """Return the expected ratio of interval lengths by method "sums" and without privacy, for equal groups."""
         assert self.sums is not None
         groups, (mean, variance) = len(public.design.names), spread(scales)
         count, total = self.sums.noise_variances(ask, public)
@@ -87,12 +87,12 @@ class ClippedMeans:
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # a histogram of scores may not show a rare value
+        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # noise may hide a rare value in a score histogram
         return length if length <= MOST_STEPS and not two else np.inf
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean and variance of the response, in half-ranges; guess a variance below its noise."""
+    """Return the released mean and variance of the response, in half-ranges; a guess if the variance is below noise."""
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)
 

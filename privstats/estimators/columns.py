@@ -28,7 +28,7 @@ from privstats.sets.vectors import Fractions
 
 COUNTS = Laplace()  # mechanism that releases numbers of rows
 FINEST = 6  # number of decimal digits of the range that the public grid resolves, if no step is declared
-LEAST = 500  # smallest number of points of a coarser grid: rounding moves a value by at most a thousandth of its range
+LEAST = 500  # smallest number of points of a coarser grid: rounding moves a value by at most 1/1000 of the range
 DOUBLE_BITS = 50  # a grid's step is at least 2^-50 of the largest value, so that double precision can count the points
 
 DEPENDENT = (
@@ -73,7 +73,7 @@ class ColumnFacts:
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
-        """Return grid points rounded to the number of decimals of the step: 20.7, and not the float 207 * 0.1."""
+        """Return grid points rounded to the decimals of the grid's step: 20.7 in place of the float 207 * 0.1."""
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
@@ -88,7 +88,7 @@ class ColumnFacts:
         return np.where(np.isin(ends, values), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
-        """Return the column on the finest grid of `LEAST` to `most` points; unchanged if its values are not rounded."""
+        """Return the column with values on the finest grid of `LEAST` to `most` points; unchanged if not rounded."""
         if not self.between:
             return self
         first = math.floor(math.log10(self.step))
@@ -179,7 +179,7 @@ class Grouping:
 
     @property
     def cells(self) -> int:
-        """Number of sets of rows that are asked about: the number of groups, or 1 without grouping."""
+        """Number of groups of rows; 1 if the queries are about all rows together."""
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
@@ -187,7 +187,7 @@ class Grouping:
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return a function of rows; with groups, the row's group is put before its values."""
+        """Return the function that maps rows to values; with groups, a row's group is put before its values."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
@@ -230,12 +230,12 @@ class RowNumbers:
 
     @classmethod
     def public(cls, rows: int, certain: bool) -> RowNumbers:
-        """Return the record of a public number of rows, without groups; an upper bound unless `certain`."""
+        """Return the object for a public number of rows, without groups; it is an upper bound unless `certain`."""
         return cls(np.array([float(max(1, rows))]), certain)
 
     @classmethod
     def released(cls, release: Release) -> RowNumbers:
-        """Return the record of the numbers of rows in the groups, from a release of counts."""
+        """Return the object for the numbers of rows in the groups, from a release of counts."""
         return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()))
 
 

@@ -12,23 +12,23 @@ from __future__ import annotations
 MOST_CENTER = 0.999  # largest size of the released mean of a column, as a share of the half-range of its bounds
 WIDE = 5.0  # limit of standardised values, in column scales, when scales are released a second time
 READABLE = {"normal": 19.0, "pure": 28.0}  # least rows of a level kept in the fit, in noise sds of a Hessian entry
-READ_WITH_SUMS = 8.0  # least rows of a level kept in the fit, in noise sds of the coarse matrix, if column sums serve
-LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # factor on the least rows of a level in fits of a likelihood
+READ_WITH_SUMS = 8.0  # least rows of a level kept in the fit, in noise sds of the coarse matrix, if sums give its count
+LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # factor on the least rows of a level kept in the fit, for a likelihood
 MOST_LEFT_OUT = 0.25  # rare levels are left out of the fit only while they hold at most this share of the rows
-TWO_ENDED = 0.6  # a response may have only two values if its variance is above this share of the largest at its mean
-RARE_YES = 0.1  # a value of a two-valued response counts as rare below this share of the rows
+TWO_ENDED = 0.6  # a response may have only two values if its variance is above this share of the largest for its mean
+RARE_YES = 0.1  # a value of a two-valued response is taken as rare below this share of the rows
 
 # --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
-LEAST_RANKS = 5.0  # least rows x budget, in ranks, at which the scale of a column with wide bounds is released by ranks
-TAIL_SHARE = (0.03, 0.3)  # limits of the share of distances above the quantile that gives a scale; between: LEAST_RANKS
+LEAST_RANKS = 5.0  # least rows x budget of the query at which the scale of a column with wide bounds is found by ranks
+TAIL_SHARE = (0.03, 0.3)  # limits of LEAST_RANKS / (rows x budget), the share of distances beyond a scale's quantile
 NARROWEST = 1e-5  # least scale of a column, distance or residual, in half-ranges; least smoothing, in residual scales
-LEAST_SPREAD = 1.8  # divisor of a scale's lower limit (noise sd of the mean, or first scale), for columns with atoms
-COARSE_WITHIN = (0.06, 0.25)  # limits of the coarse matrix's share; between them sqrt(m) noise sds are MATRIX_NOISE
-COARSE_BESIDE = 0.19  # largest share of the coarse matrix if a Hessian with the same share is released at the minimiser
-AGAIN = 0.9  # share of the second matrix, of whitened rows, relative to the coarse matrix; at least its share in SHARES
-HELD_NOISE = 0.1  # rows of a matrix are shortened until its noise is this share of the rows, or half of it before steps
-SECOND_HELD = 0.4  # the same for the second matrix, relative to the least information in the coarse matrix
-HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits, over m, of the squared length to which rows of a matrix are shortened
+LEAST_SPREAD = 1.8  # divisor in a scale's lower limit (noise sd of the mean, or first scale), if many values are equal
+COARSE_WITHIN = (0.06, 0.25)  # limits of the coarse matrix's budget share: its noise at the whole budget / MATRIX_NOISE
+COARSE_BESIDE = 0.19  # largest budget share of the coarse matrix, if the Hessian at the minimiser has the same share
+AGAIN = 0.9  # budget share of the second matrix, of whitened rows, over that of the coarse matrix; SHARES: lower limit
+HELD_NOISE = 0.1  # rows are shortened until noise is this share of their second moments; half of it before Newton steps
+SECOND_HELD = 0.4  # rows of the second matrix are shortened: noise is this share of the first matrix's least eigenvalue
+HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits, over m, of the squared length to which rows are shortened for second moments
 
 # --- the perturbed minimiser of least squares (module perturbed_least_squares)
 TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term of least squares; the rest: ridge
@@ -43,11 +43,11 @@ MOST_FIRST_NOISE = 0.375  # largest noise of the coarse matrix, in variances of 
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
 # --- histograms of score lengths, and counts that noise hides (module histogram)
-VISIBLE = 2.3  # noise sds above which a level, an atom, a direction or the next bins count as real: false alarms .01
-AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # noise sds above which bins after a gap are real: false alarms 1e-5, 1e-4
-WIDE_WINDOWS = (4, 8)  # numbers of bins after the visible ones whose sum, at VISIBLE sds, shows a slowly falling tail
+VISIBLE = 2.3  # noise sds above which a level, atom, direction or the next bins are taken as real: false alarm rate .01
+AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # noise sds above which bins after a gap are real: false alarm rate 1e-5, 1e-4
+WIDE_WINDOWS = (4, 8)  # numbers of bins after the visible ones whose sum, above VISIBLE noise sds, shows a slow tail
 RESIDUE = 1.0  # noise sds by which counts of score lengths hidden by noise may exceed their fitted size
-FALLING = 1.1  # factor on the ratio of the last visible counts that gives the ratio of the extrapolated tail
+FALLING = 1.1  # ratio of successive extrapolated counts of bins, over the ratio of the last visible counts
 ALONG_SEEN = 4.0  # largest share of the clipped scores in visible bins along one coefficient: sqrt(ALONG_SEEN / m)
 ALONG_HIDDEN = 2.0  # largest share of the clipped scores in hidden bins along one coefficient: sqrt(ALONG_HIDDEN / m)
 PER_BIN = 5  # number of log-uniform lengths that represent a bin of the histogram
@@ -62,21 +62,21 @@ RADIUS_NOISE = 3.0  # weight of the Hessian's noise against the information that
 
 # --- first Newton step, score variance, and final score (modules least_squares, one_step)
 FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # limits of the first step's clipping radius, divided by sqrt(m)
-MEAT_LEAST = 4.0  # least squared clipping radius of the score variance, over m; larger if noise is below MATRIX_NOISE
-MATRIX_NOISE = 0.2  # largest acceptable noise of a release, relative to the quantity: sets questions, shares, radii
+MEAT_LEAST = 4.0  # least squared clipping radius, over m, of scores whose variance is released; larger if noise is low
+MATRIX_NOISE = 0.2  # acceptable noise of a released quantity, as a share of it: determines queries, budgets, radii
 LITTLE_SEEN = 0.15  # squared residuals are summed if the histogram shows less than this share of their upper bound
 MOST_RATIO = 1.5  # largest variance of the final score over that of the first: allows for scores beyond the first clip
-MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # bias bound: MOVE x change by the clip, beyond MOVE_SDS noise sds
-LEFT_OUT = 0.3  # assumed gap between slopes in levels left out and fitted ones, in residual scales (or eta) per sd of x
+MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # bias bound: MOVE x (change by the clip - MOVE_SDS noise sds)
+LEFT_OUT = 0.3  # assumed difference of slopes at left-out and fitted levels, in residual scales (or eta) per sd of x
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
 FAR_BOUNDS = 20.0  # a note names a column whose bounds extend beyond this many standard deviations
 
 # --- noisy moments (module sufficient_statistics)
-SIGNAL = 0.2  # assumed squared length of the coefficients; it divides the noise between predictors and response
+SIGNAL = 0.2  # assumed squared length of the coefficients, for the response's scale with the least noise
 USUAL_RESIDUAL = 0.25  # residual scale assumed before any release, in half-ranges of the response
 
 # --- synthetic rows, and starting coefficients of a loss (modules synthetic, beginning, likelihood)
-SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations; most corners of the predictors' box that are listed
+SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations; also most rows in a lattice of possible rows
 
 # --- Newton steps of a likelihood (module likelihood)
 BURN_IN = 3  # number of Newton steps before the last one
@@ -84,28 +84,28 @@ BURN_IN_EXCESS = 0.3  # weight of the bias by clipping a burn-in step's score, a
 CURVATURES = (1.0, 4.0)  # limits of the curvature measured along a step, over the expected one; no step is lengthened
 FAR_PSI = 60.0  # limit of an unbounded psi; times sqrt(m), limit of the length of Hessian rows and of the first clip
 EVERY_SYNTHETIC = 4  # one in this many synthetic rows is used in sums over all possible responses
-UNUSUAL = 8.0  # a coefficient is not given if the last step changes it by more than this times the expected change
-FEW_OUTCOMES = 8.0  # least effective number of rows for a coefficient; least rare outcomes assumed at the start
-ETA_SIGNAL = 2.0  # largest root mean square change of eta by unidentified directions, ridges, or the intercept's step
+UNUSUAL = 8.0  # a coefficient is not reported if the last step changes it by more than this times the expected change
+FEW_OUTCOMES = 8.0  # least effective number of rows for a coefficient; also least rare outcomes assumed at the start
+ETA_SIGNAL = 2.0  # largest root mean square change of eta due to unidentified directions, ridges or intercept steps
 
 # --- perturbed minimisers (modules perturbed_likelihood, objective_perturbation, quantile_regression)
 LONG_ROW = 0.99  # quantile of the lengths of synthetic rows beyond which rows of the Hessian are shortened
 HESSIAN_NOISE = 0.07  # budget share of the Hessian: its relative noise at the whole budget, divided by this constant
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
-PILOT_RIDGE = 0.3  # ridge of the first quantile fit, over the loss's curvature; least eigenvalue of its Hessian
+PILOT_RIDGE = 0.3  # ridge of the first quantile fit, over the loss's curvature; also the Hessian's least eigenvalue
 
 # --- steps of a quantile regression (module quantile_regression)
 CLIPPED_AT = 10.0  # limit of the response for the start, in response scales; its inverse: least residual on a log axis
-NEAR_ORDER = 0.8  # probability of the quantile of |y - median| that gives a scale; times min(tau, 1 - tau) for |r - q|
+NEAR_ORDER = 0.8  # probability of the quantile of |y - median| for a scale; times min(tau, 1 - tau) for residuals
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales
 SECOND_WIDTHS = (0.5, 0.3)  # smoothing half-widths of the second steps: wide ones bias slopes if scales vary with x
 CHECK_RADIUS = 1.5  # clipping radius of scores in quantile steps, least clipping radius of the Hessian, over sqrt(m)
 DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, over the largest curvature of their loss
 KERNEL_WIDTH = 1.3  # half-width of the density's kernel, in residual scales, times n^1/5
 KERNEL_WITHIN = (0.15, 1.0)  # limits of the half-width of the density's kernel, in residual scales
-DENSITY_WIDEST = 0.6  # largest half-width of a kernel or smoothed loss, in residual scales (density level: half of it)
-KERNEL_BEND = 0.25  # share of the score's last change that a Hessian by a kernel of one residual scale may not predict
-KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by this times the fourth power of the half-width, in residual scales
+DENSITY_WIDEST = 0.6  # largest half-width of a kernel or smoothed loss, in residual scales; half of this for densities
+KERNEL_BEND = 0.25  # largest unpredicted share of the score's last change, for a kernel as wide as the residual scale
+KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by this times h^4, with h the kernel's half-width in residual scales
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # factor on the least rows of a level: kernels use a part of the rows
-FARTHEST_STEP = 1.5  # longest last step of a quantile fit that counts as linear, in kernel half-widths
-FARTHEST_PILOT = 3.0  # largest distance of the first fit from a constant fit, in response sds; a farther one is noise
+FARTHEST_STEP = 1.5  # longest last step of a quantile fit along which the score is nearly linear, in kernel half-widths
+FARTHEST_PILOT = 3.0  # largest distance of the first fit from a constant fit, in response sds; more is due to noise

@@ -27,7 +27,7 @@ from privstats.sets.vectors import Fractions
 
 @dataclass(frozen=True)
 class Histogram:
-    """Histogram: noisy numbers of rows in bins or at levels, or densities.
+    """Estimator of a histogram: noisy numbers of rows in bins or at levels, or densities.
 
     Counts describe the data, so their intervals include privacy noise only. Densities describe the population, so
     their intervals include sampling error as well.

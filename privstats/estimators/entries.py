@@ -1,4 +1,4 @@
-"""Vectors, one for each row, whose second moments are released: a factor lengthens them no more than one number."""
+"""Vectors, one for each row, whose second moments are released: a factor adds no more to their length than a number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
 MOST_COLUMNS = 20  # columns per predictor above which moments have less noise than Newton steps, at any bounds
-MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts count as identifying its levels
+MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts are taken to identify its levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class Entries:
         return CodedProducts(ends[-1] - 1 + own, intercept=False, counted=False, last_scale=scale, groups=groups)
 
     def quietest(self, laws: Mapping[str, Additive]) -> str:
-        """Return the name of the noise distribution with the smallest mean variance in products with the response."""
+        """Return the name of the noise distribution with the least mean variance in products with the response."""
         with_response = self.within.where[:-1, -1]
 
         def variance(name: str) -> float:
@@ -137,7 +137,7 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether z has level indicators, and all predictors in z are linear functions of the design's columns."""
+        """Whether z contains indicators of levels, and its predictors are linear functions of the design's columns."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 

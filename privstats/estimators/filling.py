@@ -1,4 +1,4 @@
-"""Noise of estimates without a released Hessian, by the Hessian of synthetic rows that are uniform in their bounds."""
+"""Noise of estimates without a released Hessian, from the Hessian of synthetic rows uniform in their bounds."""
 
 from __future__ import annotations
 

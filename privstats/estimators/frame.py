@@ -37,7 +37,7 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.vectors import Fractions, Squares
 
-NULL = 1e-8  # size below which an entry of a unit vector in a null space counts as rounding error
+NULL = 1e-8  # size below which an entry of a unit vector in a null space is a rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,12 +199,12 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return the directions of theta, (c, l), about which rows at kept factor levels have no information."""
+        """Return the directions of theta, (c, l), about which rows at `kept` factor levels have no information."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return a lattice of rows, (k_1, ..., k_p, c), and the lattice's numeric axes; None if it exceeds `most` rows.
+        """Return a lattice of possible rows, (k_1, ..., k_p, c), and its numeric axes; None if over `most` rows.
 
         Columns of one factor vary together, over kept levels; numeric columns vary from -1 to 1; products are computed.
         """
@@ -245,7 +245,7 @@ class PublicBox:
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return groups of standardised columns of one factor, and their values at the levels that are not left out."""
+        """Return the standardised columns grouped by factor, and each group's values at the factor's `kept` levels."""
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
         if self.intercept is not None:
@@ -317,7 +317,7 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
     known[-1] = spared
-    asked = np.argsort(known, kind="stable")  # columns with released squares come first
+    asked = np.argsort(known, kind="stable")  # columns come first if their squares are released
     within = Squares(len(asked), counted=used is None, squared=int((~known).sum()))
     columns = (box.entries / box.usual)[:, asked]
     release = ask(Sum("scales", WeightedColumns(columns), within=within), by=by.columns)
@@ -351,7 +351,7 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 
 
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
-    """Return centres and scales of columns, from released sums and sums of squares; `asked` has the columns' order."""
+    """Return centres and scales of columns, from released sums and sums of squares, whose order is `asked`."""
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
     rows = float(used) if used is not None else max(float(values[0]), float(sd[0]), 1.0)
@@ -487,7 +487,7 @@ class KnownMoments:
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the second moments implied by the scales; `moments` has variances divided by squared scales."""
+        """Return the second moments that follow from the scales; `moments`: variances divided by squared scales."""
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
         read[[j for j, *_ in box.products]] = False
@@ -517,7 +517,7 @@ def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
     """Return scales so large that rows of rare levels are short, and variances divided by squared scales, (c + 1,).
 
     With either value of a two-valued column, a row's squared length is at most `HELD_LEAST` times c + 1. The response
-    counts as two-valued if its released variance is as large as if all values were at the bounds.
+    is taken as two-valued if its released variance is as large as if all values were at the bounds.
     """
     two = box.two_ended.copy()
     two[-1] = np.isfinite(scales.rarer)

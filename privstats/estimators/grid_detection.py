@@ -2,7 +2,7 @@
 
 If many values are equal, order statistics drawn on a fine grid fall between them, and ends of intervals may be wrong
 by the width of a gap; on the values' own grid they are not. A wrong answer only makes intervals longer: unless nearly
-all values are found to lie on the grid, values count as rounded to it. Zeros lie on every grid and are not counted.
+all values are found to lie on the grid, values are taken as rounded to it. Zeros lie on every grid: they are omitted.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from privstats.sets.vectors import Fractions
 
 CANDIDATES = 3  # number of decimal grid steps tested: the coarsest ones that fit into the range
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
-DOUBT = 1.3  # the released count off the grid may exceed the share `OFF` by this many standard errors
-CLEAR = 0.1  # values count as exact, not as rounded, if the count's error is at most this share of the rows
-LARGEST_ERROR = 0.28  # largest std error of a count, as a share of the rows: it tells half of the rows from all
+DOUBT = 1.3  # the released count of values off the grid may exceed `OFF` x rows by this many standard errors
+CLEAR = 0.1  # values are taken as exact, not as rounded, if the count's error is at most this share of the rows
+LARGEST_ERROR = 0.28  # largest std error of a count, over all rows: half of the rows then differ clearly from all rows
 
 
 def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tuple[ColumnFacts, ...]:
-    """Return the columns; a column without a declared grid gets the coarsest grid that has nearly all its values.
+    """Return the columns; a column without a declared grid gets the coarsest grid that contains nearly all its values.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _candidates(column: ColumnFacts) -> tuple[float, ...]:
 
 
 def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -> ColumnFacts:
-    """Return the column with the coarsest grid that has nearly all values by the release; unchanged if none has."""
+    """Return the column with the coarsest grid that, by the release, contains nearly all values; else unchanged."""
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))
     allowed = OFF * rows + DOUBT * error

@@ -93,7 +93,7 @@ def edges(low: float, cap: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """Denoised histogram of lengths of scores or rows: numbers of rows at lengths, five lengths for each bin.
+    """Denoised histogram of lengths of scores or rows: the number of rows at each of five lengths per bin.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def with_tail(
 
     A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds beside a visible window,
     or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly falling tail in each window but not in a wider sum of
-    bins; then the next bins count as visible. The first hidden bin is at most the extrapolation of the last windows,
+    bins; then the next bins are also visible. The first hidden bin is at most the extrapolation of the last windows,
     and at most the size fitted to all hidden counts plus `residue` times the noise of this size.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
@@ -286,7 +286,7 @@ def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
     kept = np.arange(1, len(ordered) + 1)
-    shifts = (np.cumsum(ordered) - rest) / kept  # the shift if only the k largest counts stay positive, for each k
+    shifts = (np.cumsum(ordered) - rest) / kept  # for each k: the shift if only the k largest counts stay positive
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
     return np.r_[np.maximum(visible - shift, 0.0), tail]
@@ -375,7 +375,7 @@ def part_along(part: float, m: float, tail: Tail) -> float:
 
 
 def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
-    """Return the clipping threshold with the shortest interval, whose half-length is ``cv(a / s) s``.
+    """Return the clipping threshold with the shortest interval, of half-length ``cv(bias / s) s``, s a std error.
 
     Parameters
     ----------
@@ -440,7 +440,7 @@ _PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the 
 
 @cache
 def reference_sizes(m: int) -> FloatArray:
-    """Return assumed score lengths |w||e|, for nearly normal rows w and t errors e with ten degrees of freedom.
+    """Return assumed score lengths |w||e|: rows w are nearly normal, errors e have a t distribution (10 df).
 
     Entries of w are normal times lognormal(.1); the sum of their squares is approximated by a gamma variable of the
     same mean and variance. Quantiles are taken at quasi-random points: no random numbers are drawn.

@@ -203,7 +203,7 @@ class FirstStep(Pilot):
 
 
 def with_loss(problem: Problem, loss: Loss) -> Start:
-    """Return starting coefficients of a loss, from least-squares ones; release a residual scale if needed."""
+    """Return starting coefficients of a loss, from those of least squares; release a residual scale if needed."""
     design = problem.box.design
     loss = loss.in_units(design.response_center, design.response_half)
     if loss.needs_scale:
@@ -261,7 +261,7 @@ class Steps(OneStep):
         """Return notes on levels left out, on wide bounds of columns, and on values of the response at its bounds."""
         return (*super().notes(), *self.levels.clamped, *self.far_bounds())
 
-    # stages 1b to 4, which give the pilot: second matrix, leverages, Hessian, first step and score variance
+    # stages 1b to 4, before the last score: second matrix, leverages, Hessian, first step and score variance
     def pilot(self) -> FirstStep:
         start = with_loss(self.whitened_again(("score",)), self.loss)
         read = self.first_hessian(start)
@@ -312,7 +312,7 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """Return the variance of a row's score: from products of first-step scores, a release, or `sigma` (stage 4)."""
+        """Return the variance of a row's score, by released products of scores or by `sigma` (stage 4)."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:
@@ -354,12 +354,12 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and the part of this sum that the histogram hides.
+        """Return a lower bound on the sum of squared residuals, and the part that the histogram does not show.
 
         Both are divided by `variance`. Rare outcomes have long scores beyond a gap in the released histogram of score
         lengths, too few to exceed the noise of any bin. If the histogram shows a much smaller sum than the upper bound
         from the first release of second moments, or the response may have two values, one of them rare, the sum of all
-        squared residuals is released without a clip. Otherwise only rare outcomes count as hidden.
+        squared residuals is released without a clip. Otherwise only rare outcomes are taken as hidden.
 
         Parameters
         ----------
@@ -392,7 +392,7 @@ class Steps(OneStep):
         return max(squares - noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
-        """Return the mean square of psi, the loss's derivative, from products of scores (of the intercept, if any)."""
+        """Return the mean square of psi, the loss's derivative, from products of scores (the intercept's, if any)."""
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
         one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
@@ -441,7 +441,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # change of the estimate between the first and the final clip, as far as it exceeds noise
+        # part of the estimate's change from the first to the final clip that exceeds noise
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -473,7 +473,7 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return bias bounds for columns with wide bounds, for which all clipped rows may lie along that column.
+        """Return a bias bound for each column with wide bounds, as if all clipped rows changed its coefficient alone.
 
         For other columns, clipped rows are assumed to lie along different coefficients. With a bounded psi this is
         assumed for all columns: a far row has no large residual by which it could change a coefficient alone.

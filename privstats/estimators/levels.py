@@ -77,12 +77,12 @@ class KeptLevels:
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
-        """Return the record of kept levels for a fit that keeps all rows."""
+        """Return the object for a fit that keeps all levels and all rows."""
         return cls(None, (), (), np.zeros((c, 0)), np.zeros(c), unread=np.zeros((c, 0)))
 
     @property
     def most_length(self) -> float:
-        """Upper bound on the squared length of standardised rows at rare levels, by the ridge."""
+        """Upper bound on the squared length of standardised rows at rare levels, which follows from the ridge."""
         return HELD_LEAST * (len(self.ridge) + 1)
 
     @property
@@ -98,7 +98,7 @@ class KeptLevels:
 
     @property
     def left_out(self) -> float:
-        """Released number of rows at levels left out of the fit."""
+        """Released number of rows at the factor levels that are left out of the fit."""
         pairs = zip(self.counts, self.kept, strict=True)
         return float(sum(np.maximum(count[~kept], 0.0).sum() for count, kept in pairs))
 
@@ -195,7 +195,7 @@ def with_most_rows(
     """Return masks of the levels to keep, such that the kept rows still represent the population.
 
     Levels with too few rows are left out, the rarest first, as long as the levels left out hold at most `MOST_LEFT_OUT`
-    of the rows. Whether coefficients of the other levels are given then depends on the noise of the Hessian.
+    of the rows. Whether coefficients of the other levels are reported depends on the noise of the Hessian.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
 
 
 def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
-    """Return (column, rows with the rarer value) of numeric columns, or the response, that seem to have two values.
+    """Return (column, number of rows with the rarer value) of columns or response, if they seem to have two values.
 
     An example are zeros and ones declared as numbers. A column of mean a in [-1, 1] has at most the variance
     ``1 - a^2``, reached by values at both ends.
@@ -305,7 +305,7 @@ def hidden_levels(
     estimate: Estimate,
     rows: float,
 ) -> tuple[Note, ...]:
-    """Return notes on the levels with too few rows whose coefficients, or the coefficients' noise, are not given.
+    """Return notes on the levels with too few rows whose coefficients, or the coefficients' noise, are not reported.
 
     Parameters
     ----------

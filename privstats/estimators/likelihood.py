@@ -143,7 +143,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # offset to add to the fit
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # the offset in eta
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
@@ -185,7 +185,7 @@ class Stride:
 
 @dataclass(frozen=True, eq=False)
 class LastStep:
-    """Size of the last Newton step, and errors due to it.
+    """Length of the last Newton step, and bounds on the errors that the step causes.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class LastStep:
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
     curvature_bias : ndarray, shape (c,)
-        Bound on the error of each coefficient by the curvature of scores along the step, in the user's units.
+        Bound on each coefficient's error due to the curvature of scores along the step, in the user's units.
     directions : ndarray, shape (c, c)
         Matrix whose j-th column is the change of theta that changes coefficient j, in the user's units, by 1.
     move : float
@@ -242,7 +242,7 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of a row's score by unidentified directions: `ETA_SIGNAL` times the root of the information."""
+        """Largest sd of a row's score due to unidentified directions: `ETA_SIGNAL` times the information's root."""
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
@@ -334,12 +334,12 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens the predictors by the information at the pilot's coefficients."""
+        """Return the matrix that whitens the predictors by the information at the last score's coefficients."""
         return self.whitened_at(pilot.start)
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum that clips at the radii remove from the scores under the model, shape (radii, m).
+        """Return the expected sum, under the model, that a clip at each radius removes from scores, shape (radii, m).
 
         Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to exceed the
         noise of the histogram. Therefore this part of the bias is computed from the model.
@@ -348,7 +348,7 @@ class NewtonSteps(LikelihoodStep):
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # synthetic rows have the start's coordinates; they are mapped to coordinates of w
+        # maps synthetic rows from the start's coordinates to coordinates of w
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
@@ -375,7 +375,7 @@ class NewtonSteps(LikelihoodStep):
         best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
         B = float(tried[best])
         release = self.ask(question.inside(B), by=self.by.vector)
-        score = release.value + taken[best]  # corrects the expected bias of the clip, which rare outcomes cause
+        score = release.value + taken[best]  # corrects the clip's expected bias, which is due to rare outcomes
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         step = self.shortened(metric @ (value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
@@ -406,7 +406,7 @@ class NewtonSteps(LikelihoodStep):
         return on * along + side * across
 
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval; its bias bound uses histogram and model."""
+        """Return the clipping threshold with the shortest interval; the histogram and the model bound the bias."""
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
@@ -447,7 +447,7 @@ class NewtonSteps(LikelihoodStep):
         return Meat(value, self.freedom, noise)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return a bias bound by the curvature of scores along the last step, and coefficients with too few rows."""
+        """Return a bias bound for the scores' curvature along the last step, and coefficients with too few rows."""
         names, m = self.box.design.names, self.m
         noise = float(np.trace(step.last.noise.covariance())) / m
         spread = step.meat.value + (noise + step.pilot.noise**2) * np.eye(m)
@@ -466,7 +466,7 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return the size of the last step for each coefficient, relative to the largest valid size, and its errors.
+        """Return each coefficient's last step, over the largest valid step, and the errors that the step causes.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ from privstats.losses.marginal_effects import Dummies, EffectParts
 from privstats.numerics.law import FloatArray
 from privstats.sets.vectors import Box
 
-QUESTION, SHARE = "marginal effects", 0.1  # name of the question and its budget share, beside the shares of the fit
+QUESTION, SHARE = "marginal effects", 0.1  # name of the query, and its budget share beside those of the fit
 FARTHEST = 1e6  # limit of coefficients, which may be mostly noise, against overflow
 
 

@@ -41,13 +41,13 @@ UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bou
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise (`edge`)
-USUAL_PART = 0.8  # no coefficient is given if HESSIAN_EDGE exceeds this multiple of (largest curvature) / p
-MOST_QUESTIONS = 1000  # largest number of steps; each step is a question of the plan
-MOST_LEFT = 0.4  # coefficients are given if at most this share of the starting error remains
-OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not given, in scales of the response
+USUAL_PART = 0.8  # no coefficient is reported if the Hessian's lower limit exceeds this times (largest curvature) / p
+MOST_QUESTIONS = 1000  # largest number of steps; each step is a query of the data in the plan
+MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains
+OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in scales of the response
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default size of Newton steps, and their largest length in residual scales
 WORTH_SAYING = 1.05  # smallest ratio of interval lengths at which a note names the method with shorter intervals
-AMPLE = 0.1  # largest noise_to_signal at which that method's intervals are shorter (`benchmarks.noisy_optimisation`)
+AMPLE = 0.1  # largest noise_to_signal at which mech="newton" has shorter intervals (`benchmarks.noisy_optimisation`)
 SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
 
 
@@ -67,7 +67,7 @@ class NoisyGradientDescent:
     error of the start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below noise are set to half the
     noise's largest eigenvalue (`edge`) if all predictors are numbers with declared scales (`Scale`), which declare such
     a variance; a note says that this is wrong for collinear ones. Otherwise a lower bound of M is used, and directions
-    in which more than `MOST_LEFT` of the start's error may remain are not given.
+    in which more than `MOST_LEFT` of the start's error may remain are not reported.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class NoisyGradientDescent:
         return self.with_intervals(rows, at, path, hessian, meat, known)
 
     def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
-        """Return the estimate without intervals; the size of its noise is computed for rows that fill their bounds."""
+        """Return the estimate without intervals; its noise is computed for synthetic rows uniform in the bounds."""
         weight = np.minimum(1.0, self.clip**2 / ((filling_rows(rows.box) / rows.scales) ** 2).sum(axis=1))
         filled = filling_hessian(rows.box, public, weight * self.loss.largest_slope) / rows.n
         M = raise_eigenvalues(filled / np.outer(rows.scales, rows.scales), 0.0, self.curvature)
@@ -178,7 +178,7 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate; its error is sampling error, noise of all steps, and what is left of the start."""
+        """Return the last iterate; its error is sampling error, noise of all steps and the start's remaining error."""
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
         M = raise_eigenvalues(hessian.value / rows.n, half_edge, self.curvature)

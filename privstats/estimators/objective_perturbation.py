@@ -102,15 +102,15 @@ class PerturbedLikelihood:
 
 
 def hessian_share(noise: float) -> float:
-    """Return the Hessian's share of the budget, given the Hessian's noise per row at the whole budget.
+    """Return the Hessian's share of the budget, from the Hessian's noise per row at the whole budget.
 
-    If the Hessian is below its noise, no coefficient is given, even if the minimiser is precise.
+    If the Hessian is below its noise, no coefficient is reported, even if the minimiser is precise.
     """
     return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
-    """Return the length to which rows are weighted down, chosen for the shortest interval, bias bound included.
+    """Return the length to which weights shorten longer rows, chosen for the shortest interval, bias bound included.
 
     Parameters
     ----------

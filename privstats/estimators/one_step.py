@@ -170,7 +170,7 @@ class Problem:
         """Degrees-of-freedom factor n / (n - m) of HC1."""
         return max(self.counted, 1.0) / self.freedom
 
-    # what follows the equation: the estimate and its notes
+    # after the estimating equation: the estimate and its notes
     def given(self, estimate: NormalEstimate) -> Estimate:
         """Return the estimate, but without intervals if the user wants none."""
         if self.public.intervals:
@@ -182,7 +182,7 @@ class Problem:
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """Numeric columns with bounds beyond `FAR_BOUNDS` released std devs, mapped to these bounds in std devs."""
+        """Numeric columns with bounds beyond `FAR_BOUNDS` released std devs, with each column's bound in std devs."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in self.box.products}
@@ -355,7 +355,7 @@ class Doubts:
     moved : tuple of Allowance
         Bounds on biases of theta.
     not_given : ndarray, shape (c, k), optional
-        Directions of theta without a valid interval; a coefficient with a component in such a direction is not given.
+        Directions of theta without a valid interval; coefficients with a component in one of these are not reported.
     notes : tuple of Note
         The reasons for directions without intervals.
     facts : mapping of str to float
@@ -401,7 +401,7 @@ class OneStep(Problem, ABC):
     """The one-step method, from an estimation problem to an equation. Subclasses are for losses and mechanisms."""
 
     def equation(self, more: bool = False) -> Fitted:
-        """Ask all queries and return the estimating equation; `more`: whether the caller asks further ones."""
+        """Ask all queries and return the estimating equation; `more`: whether the caller has further queries."""
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -469,7 +469,7 @@ class OneStep(Problem, ABC):
         """Return the sampling variance of the last score, in coordinates of the Hessian."""
 
     def excess(self, lengths: Any, clip: Clip, meat: Meat, hessian: Hessian) -> float | FloatArray:
-        """Return a bound on the clipping bias of each coordinate of the score; by default one for all coordinates."""
+        """Return a bound on the clipping bias of each coordinate of the score; by default all have the same bound."""
         return clip.excess
 
     def doubts(self, step: Step) -> Doubts:
@@ -477,7 +477,7 @@ class OneStep(Problem, ABC):
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
-        """Return the typical size of a coordinate of a row's last score; by default 1, as psi has sd 1."""
+        """Return the typical size of a coordinate of a row's last score; by default 1, since psi has sd 1."""
         return 1.0
 
     @property

@@ -72,7 +72,7 @@ LONGEST_SIZE = 2.0**40  # ratio of the largest to the smallest score length in t
 
 @dataclass(frozen=True, eq=False)
 class TwoStrips(Lengths):
-    """Histogram of score lengths, and a bound on the bias of shortening rows to the curvature limit.
+    """Histogram of score lengths, and a bound on the bias due to rows shortened to the curvature limit.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ class PerturbedSquares(OneStep):
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which the given ridge per row suffices for privacy."""
+        """Return the largest curvature of a row's loss for which this ridge per row suffices for privacy."""
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
@@ -334,7 +334,7 @@ class PerturbedSquares(OneStep):
 
     @property
     def largest_score(self) -> float:
-        """Upper bound of |w| |residual| over all possible rows w, from the larger of neighbouring lattice values."""
+        """Upper bound of |w| |residual| over all possible rows w, from values on a lattice of rows."""
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
@@ -402,7 +402,7 @@ class PerturbedSquares(OneStep):
         """Return the bias bound of each coordinate: clipped lengths are divided among coordinates like squared scores.
 
         Scores that the histogram does not show may all lie along one coordinate; lengths that shortened rows lose
-        count as shown.
+        are taken as shown.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()

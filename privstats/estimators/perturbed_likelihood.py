@@ -183,7 +183,7 @@ class TiltedLogLink(LikelihoodStep):
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which the given ridge per row suffices for privacy."""
+        """Return the largest curvature of a row's loss for which this ridge per row suffices for privacy."""
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:

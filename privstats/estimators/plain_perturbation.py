@@ -33,7 +33,7 @@ from privstats.sets.weighted_losses import WeightedLosses
 
 SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss, relative to its curvature; this ratio determines the smoothing
 SMOOTHED = (1e-3, 0.3)  # limits of the smoothing half-width of check losses, in half-ranges of the response
-SPLIT = 0.93  # share of the linear term with the least mean error in `benchmarks.knorm_figure2`, eps 1/16 to 2
+SPLIT = 0.93  # budget share of the random linear term; least mean error in `benchmarks.knorm_figure2`, eps 1/16 to 2
 
 
 @dataclass(frozen=True)

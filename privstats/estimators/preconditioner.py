@@ -32,7 +32,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Fractions, Products
 
-NULL = 1e-8  # size of a coordinate, relative to the largest coefficient, below which it counts as a rounding error
+NULL = 1e-8  # size of a coordinate, relative to the largest coefficient, below which it is a rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Sizes:
         return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
     def without(self, rows: float) -> Sizes:
-        """Return the numbers of rows and scores after the given number of rows is left out."""
+        """Return the numbers of rows and of scores that remain after this number of rows is left out."""
         left = max(self.rows - rows, 1.0)
         return replace(self, rows=left, scores=self.scores if self.by_unit else left)
 
@@ -170,15 +170,15 @@ class Start:
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # rounding errors are set to zero
 
     def moved(self, t: FloatArray) -> Start:
-        """Return the object with coefficients changed by t, in coordinates of the whitened predictors."""
+        """Return the start with coefficients changed by t, in coordinates of the whitened predictors."""
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
-        """Return the object with predictors w'T in place of w and the same coefficients theta."""
+        """Return the start with predictors w'T in place of w and the same coefficients theta."""
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return the object with starting coefficients for another loss, from least-squares coefficients."""
+        """Return the start with coefficients for another loss, from least-squares coefficients."""
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)
@@ -272,7 +272,7 @@ def whitened_again(
     """Whiten again if second moments may be nearly singular: their least eigenvalue is below the noise (stage 1b).
 
     Without this, the noise of the later Hessian would also exceed that eigenvalue, and coefficients of nearly collinear
-    columns would not be given.
+    columns would not be reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -287,7 +287,7 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared length to which rows are shortened before their moments are released; `unit`: noise at 1."""
+    """Return the squared length to which rows are shortened for a release of moments; `unit`: noise at length 1."""
     return float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
 
 

@@ -243,7 +243,7 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Ask the common queries; optional ones take budget from the share of the first quantile's score."""
+        """Ask the common queries; optional queries take budget from the share of the first quantile's score."""
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
         plain = TransformedBox(public.design)
@@ -442,7 +442,7 @@ class OneOrder(OneStep):
         return Tried(start.moved(step), centred.residuals, first, density, step)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
-        """Return the query for the score of the check loss (smoothed by half-width h), for rows cut to `radius`."""
+        """Return the query for the score of the check loss (smoothed by half-width h), rows shortened to `radius`."""
         of, within = (
             ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
             Ball(self.m, self.largest * radius),
@@ -498,7 +498,7 @@ class OneOrder(OneStep):
         return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow)
 
     def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
-        """Return the clipping radius of Hessian rows, the kernel's half-width, and the half-width at the least radius.
+        """Return the clipping radius of the Hessian's rows, and the kernel's half-width there and at the least radius.
 
         A larger radius has more noise and needs a wider kernel. The radius minimises the sum of noise and of the
         information that shortening rows removes, both relative to the number of rows in the kernel.
@@ -525,7 +525,7 @@ class OneOrder(OneStep):
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise and bias bounds by errors of the density; give no coefficient if the last step is long."""
+        """Return noise and bias bounds due to errors of the density; report no coefficient after a long last step."""
         m, density, names = self.m, step.hessian, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)
@@ -602,7 +602,7 @@ class CheckSteps(OneOrder):
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
         return Centred(start, residuals)
 
-    # stage 4: the check loss's score, with the clip of the shortest interval; its Hessian by a kernel
+    # stage 4: the check loss's score, clipped for the shortest interval; the loss's Hessian by a kernel
     @property
     def asks_meat(self) -> bool:
         return self.public.intervals
@@ -633,7 +633,7 @@ class CheckSteps(OneOrder):
         return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
-        """Release the Hessian of the loss, smoothed by half-width h, from rows cut to `held`; raise low eigenvalues."""
+        """Release the Hessian of the smoothed loss (half-width h), rows shortened to `held`; raise low eigenvalues."""
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2

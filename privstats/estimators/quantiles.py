@@ -255,7 +255,7 @@ class ChosenQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class ProposeTestReleaseQuantiles(ChosenQuantiles):
-    """Quantiles by propose-test-release: none is given if a private test finds that few rows could change it much.
+    """Quantiles by propose-test-release: no release if a private test finds that a few rows could change it much.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return the probability of the quantile to release in each gap between released ones, by group, or None."""
+        """Return the probability, within each gap between released quantiles, of the quantile to release; or None."""
         levels: list[float | None] = [None] * (len(known) + 1)
         edges = (0.0, *self.q, 1.0)
         for stretch in stretches:
@@ -331,7 +331,7 @@ class Stretch:
         return (self.first + self.last) // 2
 
     def halves(self) -> tuple[Stretch, ...]:
-        """Return the ranges of positions that are left below and above the middle, without empty ranges."""
+        """Return the ranges of positions below and above the middle that are not empty."""
         sides = Stretch(self.first, self.middle), Stretch(self.middle + 1, self.last)
         return tuple(side for side in sides if side.first < side.last)
 
@@ -384,7 +384,7 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
 
 
 def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
-    """Return a note on intervals that cannot be given, with the factor by which the rows would have to increase."""
+    """Return a note on missing intervals, with the factor by which the number of rows would have to increase."""
     if not short.any():
         return ()
     about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
@@ -406,7 +406,7 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _times(law: Ends, n: float, order: int) -> float:
-    """Return the factor, to 1 %, by which the number of rows would have to increase for an interval."""
+    """Return the factor, to 1 %, by which the number of rows must increase for an interval to exist."""
 
     def short(times: float) -> bool:
         draw = law.hopeful(times * n)

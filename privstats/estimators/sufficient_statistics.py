@@ -158,7 +158,7 @@ class Moments(UnclippedSquares):
     def length(self) -> float:
         """Return the ratio of expected interval lengths with and without privacy: a harmonic mean over slopes.
 
-        Slopes below noise count as infinitely long, twice over, as they also lengthen intervals of correlated slopes.
+        Slopes below noise have length inf, and count twice, as they also lengthen intervals of correlated slopes.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -224,7 +224,7 @@ class Moments(UnclippedSquares):
         estimate = PointEstimate(tuple(self.box.design.names), theta, said, self.sizes.diagnostics)
         if self.public.intervals:
             return replace(estimate, remarks=(*said, *self.clamped(both)))
-        # the penalty changes theta by -(inverse penalty theta); where this is not zero, the error is more than noise
+        # the penalty changes theta by -(inverse penalty theta); where this is not zero, the estimate is biased
         hidden = np.column_stack([hidden, inverse @ penalty])
         sizes = np.linalg.norm(np.column_stack([hidden, np.abs(inverse) @ np.abs(penalty)]), axis=1)
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
@@ -269,7 +269,7 @@ class Moments(UnclippedSquares):
         return found
 
     def seen(self, factor: int) -> float:
-        """Return the smallest released count of a factor's level, in noise sds, at which coefficients are given.
+        """Return the smallest released count of a factor's level, in noise sds, at which coefficients are reported.
 
         The mean at a level is a quotient of a sum and a count. A threshold of `HIDDEN` sds selects counts with large
         positive noise, which makes quotients too small by more than their std errors; with a rare reference level, all
@@ -312,7 +312,7 @@ class Moments(UnclippedSquares):
         return np.column_stack(found)
 
     def counts(self, both: NoisyMatrix) -> Iterator[tuple[int, FloatArray, FloatArray, FloatArray]]:
-        """Yield, for each factor, its index, the counts of its levels, their sds, and the counts that levels need."""
+        """Yield, for each factor, its index, its levels' counts, the counts' sds, and the counts that levels need."""
         columns = both.first(self.box.c)
         for k, _, one in self.levelled:
             sds = np.sqrt(columns.variance_along(one))
@@ -380,7 +380,7 @@ class Moments(UnclippedSquares):
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the coordinates t of a constant fit, used along unidentified directions; None with intervals."""
+        """Return the coordinates t of a constant fit, used along unidentified directions; None if intervals exist."""
         one = self.box.intercept
         if self.public.intervals or one is None:
             return None

@@ -18,7 +18,7 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True, eq=False)
 class TransformedAsk:
-    """An `Ask` that asks each query about rows with a transformed response.
+    """Function that asks the data each query about rows with a transformed response.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
     """Return the notes of several fits: one note of each kind, with the number of the fit that it is from.
 
-    A note on coefficients that are not given is left out if another fit gives these coefficients.
+    A note on coefficients that are not reported is left out if another fit reports these coefficients.
 
     Parameters
     ----------

@@ -18,10 +18,10 @@ from privstats.numerics.law import FloatArray
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
 HALVINGS = 50  # number of halvings of an interval of log levels in the search for a p-value
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
-SIMULATED = 0.02  # least share of a variance at which non-normal noise is simulated
-UNRESOLVED = 1 / (1 + DRAWS)  # level below which a law of draws shows no quantile
-WIDEST_ALLOWANCE = 8.0  # largest allowance, in std errors, for which critical values are tabulated
-ALLOWANCE_CELLS = 2048  # number of cells of this table
+SIMULATED = 0.02  # smallest share of non-normal noise in a variance at which the noise is simulated
+UNRESOLVED = 1 / (1 + DRAWS)  # tail probability below which simulated draws show no quantile
+WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values are tabulated
+ALLOWANCE_CELLS = 2048  # number of intervals of bias bounds in the table of critical values
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +178,7 @@ def mixed_law(
     draws: Callable[[], FloatArray],
     noises: Callable[[], Sequence[Loading]],
 ) -> ErrorLaw:
-    """Return the distributions of errors of variance `total`, whose part `apart` is due to noise that is not normal.
+    """Return the distributions of errors of variance `total`; `apart` is the part due to noise that is not normal.
 
     Parameters
     ----------

@@ -42,18 +42,18 @@ __all__ = [
     "quantile_scores",
 ]
 
-NEW = 0.98  # share of a coefficient's public range above which a bias bound makes the interval uninformative
+NEW = 0.98  # an interval with a bias bound above this share of the coefficient's public range is uninformative
 UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound by unidentified directions, over the 95 % half-length
-MOST_UNIDENTIFIED = 50.0  # largest bias bound by unidentified directions, in std errors, at which estimates are given
-WIDEST_ETA = 10.0  # an interval is not given if its half-length moves the linear predictor by this many sds
-FULL_RANK = 1e-6  # smallest ratio of diagonal entries of a triangular matrix at which a system is solved directly
-EXACT = 1e-8  # relative size of a contrast's component in the null space below which it counts as rounding error
+MOST_UNIDENTIFIED = 50.0  # largest bias bound by unidentified directions, in std errors, of estimates that are reported
+WIDEST_ETA = 10.0  # an interval is not reported if its half-length moves the linear predictor by this many sds
+FULL_RANK = 1e-6  # smallest ratio of a triangular matrix's diagonal entries at which equations are solved directly
+EXACT = 1e-8  # relative size of a contrast's component in the null space below which it is a rounding error
 CELLS = 1000  # number of equally probable chi-square values in the computation of a noncentral F distribution
 VISIBLE = 0.2  # std errors: a note reports any bias bound by unidentified directions above this
 MOVED = 1.0  # std errors: a note reports any bias bound by clipping above this; smaller ones are in `tidy` only
 
 
-UNSAVED = ("_draws", "_given", "_own_law")  # cached values, which are not saved but computed again after loading
+UNSAVED = ("_draws", "_given", "_own_law")  # names of cached values, which are not saved but computed after loading
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +309,7 @@ class EstimatingEquation:
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
 
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
-        """Return the bias bounds of theta by unidentified directions, shape (c, l), and bounds on the bounds' errors.
+        """Return theta's bias bounds due to unidentified directions, (c, l), and bounds on the errors of these bounds.
 
         Let the Hessian be H = A + N with noise N, v an unidentified direction, t the truth. Beside noise at the
         estimate, the estimate of theta lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have
@@ -612,7 +612,7 @@ class NormalEstimate(Estimate):
         return np.maximum(freedom, 1.0)
 
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
-        """Return draws of the noise in ``R theta`` that is not normal, (draws, q); only marginals hold if `apart`."""
+        """Return draws of the non-normal noise in ``R theta``, (draws, q); if `apart`, only marginal laws are right."""
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
         if all(one.coordinates == other.coordinates for one, other in zip(narrow, large, strict=True)):
@@ -651,7 +651,7 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _sd(self) -> FloatArray:
-        """Standard deviations of the coefficients; a variance that rounding made negative counts as zero."""
+        """Standard deviations of the coefficients; a variance that rounding made negative is set to zero."""
         return np.sqrt(np.maximum(np.diag(self.sampling) + np.diag(self.noise), 0.0))
 
     def _weakly_identified(self) -> tuple[Note, ...]:

@@ -20,14 +20,14 @@ from privstats.inference.simulate import noise_draws
 from privstats.inference.tables import through
 from privstats.numerics.law import FloatArray, Law
 
-LEAST = 3.0  # a group counts as possibly empty if its count is below this many std errors, or this many rows
+LEAST = 3.0  # a group is possibly empty if its released count is below this many std errors, or this many rows
 
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans(Estimate):
     """Means with sampling errors that are independent between groups, and dependent between columns in an unknown way.
 
-    Products of columns are not released. So a contrast of several columns is given the largest variance that any
+    Products of columns are not released. So a contrast of several columns gets the largest variance that any
     dependence allows: standard deviations add up.
 
     Parameters

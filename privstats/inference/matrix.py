@@ -17,7 +17,7 @@ from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of the noise along it
-TIED = 1e-6  # relative difference below which eigenvalues count as equal
+TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
 def noise_edge(m: int, sd: float) -> float:
@@ -87,7 +87,7 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Row and column indices of the entries of U whose coordinates occur on the diagonal; their covariance."""
+        """Row and column indices, and covariance, of the entries of U whose coordinates occur on the diagonal."""
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -135,7 +135,7 @@ class MatrixNoise:
 
 @dataclass(frozen=True, eq=False)
 class NoisyMatrix:
-    """A noisy symmetric matrix: ``value`` is the true matrix plus noise N = map' U map.
+    """A noisy symmetric matrix: ``value`` is the true matrix plus N = map' U map, with U the noise of a release.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class NoisyMatrix:
     map : ndarray, shape (P, p)
         Matrix by which coordinates were changed since the release.
     floor : float
-        Directions with smaller eigenvalues rest on too few rows and count as unidentified.
+        Directions with smaller eigenvalues rest on too few rows and are unidentified.
     """
 
     value: FloatArray
@@ -328,7 +328,7 @@ class NoisyMatrix:
 
 
 def tied(values: FloatArray) -> list[slice]:
-    """Return the runs of equal eigenvalues (up to rounding) in ascending eigenvalues, as slices.
+    """Return slices of an ascending sequence of eigenvalues; those in one slice are equal up to rounding.
 
     >>> tied(np.array([1.0, 2.0, 2.0, 3.0]))
     [slice(1, 3, None)]

@@ -58,7 +58,7 @@ RELIABLE = 0.4  # largest noise_to_signal at which noise hardly lengthens the in
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
-        # notes on coefficients that are not given
+        # notes on coefficients that are not reported
         "rare level": (
             "{names} not given: {count} have this level (released count, std err {sd:.0f}) and about {needed:,.0f} "
             "rows are needed at {budget}. Rows with the level were left out of the fit. Remedy: spend more, or merge "
@@ -126,7 +126,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{names} not given: the private test found that a few rows may move the quantile by more than eta = "
             "{eta:g}. Remedy: a larger eta, or a larger budget."
         ),
-        # notes on estimates that are given with a reservation
+        # notes on estimates that are reported with a reservation
         "clipped": (
             "The scores of {share} of the rows were clipped. This may move {moves}; the intervals contain it. Remedy: "
             "closer bounds, or a larger budget."
@@ -271,7 +271,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 )
 
 
-CAUSES = ("no level", "small weights")  # keys of notes on causes; with such a note, notes in SYMPTOMS are left out
+CAUSES = ("no level", "small weights")  # keys of notes on causes; with such a note, notes on symptoms are left out
 SYMPTOMS = (
     "collinear",
     "weak term",
@@ -287,7 +287,7 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit in order: notes on causes, other notes that these do not explain, further causes."""
+    """Return a fit's notes in order: on known causes, on all that these causes do not explain, and on other causes."""
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
     return (*known, *rest, *(one for one in cause if one.key not in CAUSES))
@@ -328,7 +328,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
 
 
 def in_rho(one: Note) -> Note:
-    """Return the note for a budget in rho: sqrt(rho) takes the place of eps in the text."""
+    """Return the note with sqrt(rho) in place of eps in its text, for a budget in rho."""
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
@@ -372,7 +372,7 @@ def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
 
 
 def reliability_note(ratio: float) -> tuple[Note, ...]:
-    """Return the note on a ratio of noise to information above `RELIABLE` and up to 1; otherwise an empty tuple."""
+    """Return the note on a ratio of noise to information between `RELIABLE` and 1; otherwise an empty tuple."""
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 
 

@@ -17,14 +17,14 @@ from privstats.inference.notes import Note
 from privstats.inference.tables import through
 from privstats.numerics.law import FloatArray
 
-FINEST = 1e-4  # smallest p-value that is computed; smaller ones are reported as this
+FINEST = 1e-4  # smallest p-value that is computed; smaller p-values are reported as this number
 
 
 class RankErrorLaw(Protocol):
     """Distribution of the errors in the ranks at which quantiles and the ends of their intervals were drawn."""
 
     def stretch(self, alpha: float) -> float:
-        """Return an interval's noise margin, in ranks, at level 1 - alpha, divided by the margin as released."""
+        """Return an interval's noise margin, in ranks, at level 1 - alpha, over that of the released interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 
     def _ratio(self, alpha: float) -> FloatArray:
-        """Return ratios of interval lengths at level 1 - alpha and as released; upper bounds if n is private."""
+        """Return interval lengths at level 1 - alpha, divided by released lengths; upper bounds if n is private."""
         released = 1 - self.confidence
         if np.isclose(alpha, released, rtol=1e-12, atol=0):
             return np.ones(len(self.sampling))

@@ -27,8 +27,8 @@ from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
 SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest
-MOST_OF_RANGE = 0.5  # largest half-length of an interval with unidentified directions, as a share of the public range
-NO_ANGLE = 1e-9  # sine of the angle to a space below which a direction counts as lying in the space
+MOST_OF_RANGE = 0.5  # largest half-length of an interval, over its public range, if directions are unidentified
+NO_ANGLE = 1e-9  # sine of the angle to a space below which a direction is taken to lie in the space
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Pooled(NormalEstimate):
 
     Unidentified directions of several estimates hardly ever coincide, so the mean has no unidentified direction, but
     along such directions the mean is mostly error: intervals longer than a share of the coefficient's public range are
-    then not given.
+    then not reported.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -150,7 +150,7 @@ def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with a bias bound for weights that depend on the noise; see the module's docstring."""
+    """Return the estimate with a bias bound, because weights depend on the noise; see the module's docstring."""
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)
     return replace(estimate, allowances=(*estimate.allowances, turned))

@@ -19,7 +19,7 @@ def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.i
 
 
 def kept_share(gap: FloatArray, noise: float) -> float:
-    """Return ``max(0, 1 - noise / |gap|^2)``, the share of a squared difference that its noise does not explain."""
+    """Return ``max(0, 1 - noise / |gap|^2)``, the share of a squared difference that is not due to its noise."""
     squared = float((gap**2).sum())
     return max(0.0, 1 - noise / squared) if squared > 0 else 0.0
 

@@ -19,10 +19,10 @@ from privstats.numerics.law import FloatArray
 DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%, and p-values go down to 1e-4
 FEWEST = 999  # smallest number of draws, for noise with very many coordinates
 WORK = 2.0**24  # largest cost of all draws (`_work`); the number of draws is reduced to meet it, but not below `FEWEST`
-KNOTS = 1801  # number of entries of a table of gamma quantiles
+KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and most coordinates of each
-SINGLE = 32  # number of the largest draws that are kept as they are, not grouped
+KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and largest dimension of each
+SINGLE = 32  # number of draws, the largest ones, that are not grouped
 GROWTH = 1.12  # each next group of sorted draws is larger by about this factor
 
 
@@ -98,7 +98,7 @@ def remembered(noise: Loading) -> bool:
 
 
 def _scaled(law: Any) -> Any:
-    """Return the law of the random term of objective perturbation, and any other law as it is."""
+    """Return the distribution of objective perturbation's random linear term; any other distribution unchanged."""
     return getattr(law, "noise", law)
 
 

@@ -129,9 +129,9 @@ class PointEstimate(Estimate):
 
     @classmethod
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
-        """Return all estimates of a fit that spent its whole budget on the estimates, with the size of their noise.
+        """Return the estimates, with the size of their noise, of a fit that spent the whole budget on them.
 
-        Along unidentified directions theta counts as noise, of the largest possible size. Notes on intervals are left
+        Along unidentified directions theta is taken as noise, of the largest possible size. Notes on intervals are left
         out.
 
         Parameters

@@ -27,8 +27,8 @@ from privstats.inference.simulate import noise_draws
 from privstats.numerics.law import FloatArray
 
 SHOWN = 100  # number of draws that are expected beyond the quantile from which a log-concave tail is continued
-COUNTED = 60  # rank of the draw that is taken for this quantile: it is too small with a probability below 1e-5
-GAUSS = 2 / 3  # a symmetric unimodal law of variance 1 exceeds GAUSS / sqrt(alpha) with probability <= alpha (1823)
+COUNTED = 60  # rank, from the largest, of the draw that replaces this quantile; too small with a probability below 1e-5
+GAUSS = 2 / 3  # a symmetric unimodal law of variance 1 exceeds GAUSS / sqrt(alpha) with probability <= alpha (Gauss)
 
 Quantile = Callable[[FloatArray], FloatArray]
 
@@ -38,7 +38,7 @@ def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
     freedom, alpha = np.broadcast_arrays(np.asarray(freedom, dtype=float), np.asarray(alpha, dtype=float))
     finite = np.isfinite(freedom)
     nu = np.where(finite, freedom, 1.0)
-    x = betaincinv(nu / 2, 0.5, alpha)  # of nu / (nu + t^2)
+    x = betaincinv(nu / 2, 0.5, alpha)  # quantile of nu / (nu + t^2)
     with np.errstate(divide="ignore"):
         return np.where(finite, np.sqrt(nu * (1 - x) / x), -ndtri(alpha / 2))
 
@@ -66,7 +66,7 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 
 
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
-    """Yield bounds for the independent parts of matrix-t noise; exponents follow from variances of the law."""
+    """Yield quantile bounds for the independent parts of matrix-t noise; exponents follow from its variances."""
     law: Any = noise.law
     i, j = law.pairs
     loads = noise.matrix if noise.sums is None else np.asarray(noise.matrix @ noise.sums.onto)
@@ -93,16 +93,16 @@ def _eigenvalues(C: FloatArray) -> FloatArray:
 
 
 def _single_entries(values: FloatArray, variance: float) -> Quantile:
-    """Return the bound for ``sum_i values_i t_i`` with dependent t_i of density proportional to ``(1 + t^2)^-s``."""
+    """Return quantile bounds of ``sum_i values_i t_i``, dependent t_i of density proportional to ``(1 + t^2)^-s``."""
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # E t^2 = 1 / (nu - 2)
     return lambda alpha: size * student_quantile(nu, alpha / many) / np.sqrt(nu)
 
 
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
-    """Return the bound for ``border a + sum_i values_i (1 + a_i^2) t_i``; the terms may depend on each other."""
+    """Return quantile bounds of ``border a + sum_i values_i (1 + a_i^2) t_i``; the terms may be dependent."""
     size, many = _nuclear(values)
-    nu = 2 + 1 / variance  # of a: 4 s_2 - 3
+    nu = 2 + 1 / variance  # degrees of freedom of a, 4 s_2 - 3
 
     def quantile(alpha: FloatArray) -> FloatArray:
         single = alpha / (many + 1)
@@ -112,7 +112,7 @@ def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile
 
 
 def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
-    """Return a bound on the 1 - alpha quantile of ``(1 + a^2) |t|``: the next of the knots at which its tail is known.
+    """Return an upper bound on the 1 - alpha quantile of ``(1 + a^2) |t|``, rounded up to a tabulated number.
 
     ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent, of Student's law with nu and (nu + 1) / 2 degrees of
     freedom.
@@ -126,14 +126,14 @@ def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
     """Return the knots c, shape (620,), and P((1 + a^2) |t| > c) at each of them."""
     rest = (nu + 1) / 2
     u, c = np.arange(-16.0, 32.0, 0.08), np.exp(np.arange(-3.0, 28.0, 0.05))
-    log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # of log |a|
+    log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # log density of log |a|
     weights = np.exp(log_density - log_density.max())
     t = c[:, None] / (1 + np.exp(2 * u))
     return c, betainc(rest / 2, 0.5, 1 / (1 + t**2)) @ (weights / weights.sum())
 
 
 def _nuclear(values: FloatArray) -> tuple[FloatArray, NDArray[np.int_]]:
-    """Return the sum of the sizes of each row, and the number of those that are not rounding errors; at least 1."""
+    """Return each row's sum of absolute values, and the number of values above rounding errors, at least 1."""
     sizes = np.abs(values)
     many = (sizes > 1e-12 * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
     return sizes.sum(axis=1), np.maximum(many, 1)

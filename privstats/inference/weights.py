@@ -6,7 +6,7 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-TINY = 1e-300  # lower limit of variances, which keeps the weights of exact numbers finite
+TINY = 1e-300  # lower limit of variances, so that weights of numbers without noise are finite
 
 
 def inverse_shares(variances: FloatArray) -> FloatArray:

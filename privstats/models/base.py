@@ -72,7 +72,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of the numbers of an estimate, with the same fields as in `FitFacts`."""
+    """Labels of an estimate's numbers; the fields have the same names as in `FitFacts`."""
 
     keys: tuple[str, ...] = ("term",)
     labels: tuple[tuple[Any, ...], ...] = ()
@@ -186,7 +186,7 @@ class Model(ABC):
         return estimate.mapped(*design.to_original())
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
-        """Return the labels of the numbers of an estimate; by default the coefficients' names."""
+        """Return labels for the numbers of an estimate; by default the names of the coefficients."""
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:

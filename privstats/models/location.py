@@ -73,7 +73,7 @@ class Location(Model):
 
     @property
     def grid_given(self) -> bool:
-        """Whether the user gave a grid of candidates, which needs declared bounds."""
+        """Whether the user gave a grid of candidate values, which needs declared bounds."""
         return False
 
     def columns(self) -> Columns:

@@ -18,9 +18,9 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# least 2 min(tau, 1 - tau) x rows x eps / coefficients for Newton steps. Below it an exact sampler is more precise, for
-# at most three coefficients; for more a perturbed minimiser gives shorter intervals, and more often. Above it the
-# minimiser may be biased by more than its intervals allow for
+# smallest 2 min(tau, 1 - tau) x rows x eps / coefficients for Newton steps. Below, an exact sampler is more precise for
+# at most three coefficients; for more, a perturbed minimiser gives shorter intervals, in more cases. Above, the bias of
+# the minimiser may exceed its intervals' bias bound
 FEW_ROWS = 750.0
 # limits of rows x eps / coefficients of a median: exact sampler below the first, perturbed minimiser below the second
 MEDIAN_ROWS = (550.0, 1500.0)
@@ -110,7 +110,7 @@ class QuantileModel(Regression):
         return public.carried(choice, "mech='objpert'")
 
     def _rows_of_each(self, promise: Promise, coefficients: int, rows: int | None) -> float:
-        """Return rows times eps a coefficient, counted twice beyond the outermost quantile; infinite if unknown."""
+        """Return 2 min(tau, 1 - tau) x rows x eps / coefficients for the outermost tau; infinite if unknown."""
         if promise.normal or rows is None:
             return np.inf
         beyond = 2 * min(min(tau, 1 - tau) for tau in self.tau)

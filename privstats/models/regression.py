@@ -62,7 +62,7 @@ MOST_MINIMISED = 300_000  # most rows for a perturbed minimiser; beyond, Newton 
 # NOISY: noise of the coarse matrix, per predictor and as a share of the rows, above which noisy moments get all budget
 # MOST_OF_MOMENTS: largest number of predictors of a row at which noisy moments may get the whole budget
 NOISY, MOST_OF_MOMENTS = 0.02, 5
-AMPLE = 0.001  # noise of the coarse matrix, as a share of the rows, below which Newton steps are as precise
+AMPLE = 0.001  # noise of the coarse matrix, over the rows, below which Newton steps are as precise as a minimiser
 # OF_BOX: options that only objective perturbation of rows scaled by their bounds, without whitening, has
 # EXACT: noise of the coarse matrix, as a share of the rows, below which whitening is unnecessary
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
@@ -357,7 +357,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # these raise an error: squares have no bounded scores
+    table |= descents(HuberLoss(), public.rows)  # all raise an error: least squares has no bounded scores
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)

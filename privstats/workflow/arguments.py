@@ -64,7 +64,7 @@ def check_unit(unit: Any) -> None:
 
 
 def warn_of_little_protection(call: Mapping[str, Any]) -> None:
-    """Warn if a budget is probably a slip: so large that someone who knows all other rows can identify one row."""
+    """Warn of a budget that is probably a mistake: someone who knows all other rows could identify a row."""
     for name, most in MEANINGFUL.items():
         given = call.get(name)
         if given is not None and is_number(given) and most < given < math.inf:

@@ -31,10 +31,10 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors
 
 ROWS = 4096
-FILLED = 0.25  # share of its bounds that a column without a hint fills
+FILLED = 0.25  # share of the range between a column's bounds that is filled by a column without a hint
 SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of the range
-HALF, LOW = 0.5, 0.05  # mean response over the largest response in models with a link: binary responses, and other ones
-RARE = 0.05  # share of rows at a level, or with a binary outcome, in the pessimistic forecast
+HALF, LOW = 0.5, 0.05  # mean response over the largest one in models with a link: binary responses, other responses
+RARE = 0.05  # share of rows at a rare level, or with a rare binary outcome, in the pessimistic forecast
 LIGHT = 0.1  # mean and standard deviation of weights, over the range of weights, in the pessimistic forecast
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # number of points for a distribution; largest logit, beyond which a value is at its bound
@@ -50,7 +50,7 @@ class Assumption:
     hints : mapping of str to Hint
         The user's assumptions about columns, by column.
     share : float, optional
-        Share of ones of a binary outcome without a hint. By default `HALF` in models with a link; in other models
+        Share of 1 in a binary outcome without a hint. By default `HALF` in models with a link; in other models
         the response is then continuous.
     precise : bool
         Whether weights are inverse to error variances.
@@ -166,7 +166,7 @@ def _with_response(
 
 
 def is_binary(design: Any) -> bool:
-    """Return whether the response of a regression is binary: by its family, two levels, or as a condition."""
+    """Return whether the response of a regression is binary: by its family, its two levels, or as a comparison."""
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)
@@ -238,7 +238,7 @@ def usual_rows(domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint]) 
 
 
 def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
-    """Return values of a column at probabilities `places`, by its hint: logit-normal within bounds, or levels."""
+    """Return a column's quantiles at probabilities `places`, by its hint: logit-normal within bounds, or levels."""
     levels = levels_with_shares(known)
     if hint.shares and levels is not None:
         named = dict(hint.shares)

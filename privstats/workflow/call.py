@@ -29,7 +29,7 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with their na
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # arguments for intervals, which functions for fits do not have
+INTERVALS = ("alpha", "confidence", "level")  # arguments for levels of intervals, which functions for fits do not have
 ELSEWHERE = MappingProxyType(  # remedies in errors about arguments that a function does not have
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',

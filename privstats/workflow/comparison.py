@@ -115,7 +115,7 @@ def budgets_compared(
 
 
 def _row(plan: Any, name: str, value: float, assumptions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the table's rows for one budget; the column `place` has the position of each term."""
+    """Return the lines of the table for one budget; its column `place` contains the position of each term."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}=1")
     spec = plan.specification

@@ -31,7 +31,7 @@ from privstats.workflow.verbs import BY_NAME
 SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
 WIDE = 4.0  # limit to which residuals are clamped, in residual std devs
 STEP = 0.5  # width of a bin of residuals, in residual std devs
-SIDES = 2.0  # std devs of fitted values on each side of the mean that are divided into bins; outer bins extend further
+SIDES = 2.0  # bins of fitted values extend to this many std devs on each side of the mean; outer bins, further
 LARGEST = 30.0  # largest absolute linear predictor: beyond it, a probability is 0 or 1
 MOST_BINS = 100
 
@@ -77,7 +77,7 @@ def diagnosed(
     edges = np.linspace(*(_range(fit, eta) if fitted is None else _given(fitted)), int(bins) + 1)
     pictures = (_of_probabilities if fit.facts.link else _of_means)(fit, response, eta, edges, scale)
     parts = _parts(tuple(pictures), shares)
-    with warnings.catch_warnings():  # no warnings that a diagnostic leaves some declared columns unread
+    with warnings.catch_warnings():  # hides warnings that a diagnostic does not use some declared columns
         warnings.simplefilter("ignore", PrivstatsWarning)
         plans = [_plan(fit, data, picture, promise.part(parts[kind])) for kind, picture in pictures.items()]
         made = tuple(Study(plans).run(data, ledger=ledger, rng=rng))
@@ -85,7 +85,7 @@ def diagnosed(
 
 
 def _design_of(fit: Any) -> Any:
-    """Return the design of a fit; raise an error if the fit has no residuals, or a coefficient is not given."""
+    """Return the design of a fit; raise an error if the fit has no residuals or lacks a coefficient."""
     if not isinstance(fit, Results):
         raise OptionError(f"the first argument is {quote(fit)}; write ps.dp_diagnostics(fit, data, eps=1)")
     facts = fit.facts

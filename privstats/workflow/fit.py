@@ -43,7 +43,7 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     call : dict
         All arguments by name.
     defaults : mapping
-        Defaults of the signature; an option that equals its default counts as not given.
+        Defaults of the signature; an option that equals its default is treated as absent.
     """
     written = {name: value for name, value in call.items() if name not in APART}
     check_formula(verb, call["formula"])

@@ -38,10 +38,10 @@ FITS, FEWER, MOST = (
     range(9),
     range(3),
     45,
-)  # whose median is expected: usually, of a costly assumption, and of rows that are given
-SETTLED = 0.08  # standard error of the logarithm of an expected width, at which there are fits enough
-SEVERAL, TOGETHER, FEW = 25, 9, 3  # draws whose mean stands for a rank, for several ranks, and for coefficients
-MOST_GIVEN = 4 * ROWS  # rows given to a mechanism whose draws from k copies of all rows are those from one at k eps
+)  # numbers of simulated fits: usual forecasts, pessimistic assumptions; largest number for rows `like`
+SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
+SEVERAL, TOGETHER, FEW = 25, 9, 3  # numbers of draws averaged for one rank, several ranks, and coefficients
+MOST_GIVEN = 4 * ROWS  # most rows for exponential mechanisms, where k copies of the rows at eps act like one at k eps
 
 FORECAST = ["std_error", "width", "noise_share", "ratio"]
 OF_WIDTH = FORECAST.index("width")
@@ -132,14 +132,14 @@ class Forecast(Conversation):
                 draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # what is chosen among counts has no mean
+                draws = 1 if law is None else FEW  # a bin or level that is chosen by counts has no mean
             mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
 
 
 def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, draws: int) -> Release:
-    """Return the mean of several simulated releases of a query, or the mean of a rank without ends from its law.
+    """Return the mean of several simulated releases of a query; for a single quantile, the mean of its distribution.
 
     Common computations of the releases are done once.
     """
@@ -159,7 +159,7 @@ def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: R
 
 
 def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
-    """Return the mean of what `draw_rank` draws, but for points that it draws with probability below 1e-13, shape (1,).
+    """Return the mean of the point that `draw_rank` draws, except points of probability below 1e-13, shape (1,).
 
     Along a run of m points the density falls by a factor ``exp(-f)`` per point. So the mean distance from the first
     point is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``.
@@ -176,7 +176,7 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
 
 
 class _Repeated(RowValues):
-    """Values of the synthetic rows, as many as wanted: again and again from the first row on."""
+    """Values of `many` rows: those of the synthetic rows, repeated in the same order."""
 
     def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
         super().__init__(rows, question)
@@ -227,7 +227,7 @@ def expected(
         Largest number of simulated fits, if the widths of intervals differ much.
     settled : callable
         Returns whether more simulated fits are unnecessary, given the widths so far: a row for each term and a column
-        for each fit; a width is infinite if the interval is not given.
+        for each fit; a width is infinite if the interval is not reported.
 
     Returns
     -------
@@ -261,7 +261,7 @@ def error_of_median(widths: FloatArray) -> float:
     Parameters
     ----------
     widths : ndarray, shape (fits, terms)
-        Infinite if not given.
+        Infinite if not reported.
     """
     if len(widths) < 2:
         return 0.0
@@ -271,7 +271,7 @@ def error_of_median(widths: FloatArray) -> float:
 
 
 def _expected(estimate: Any) -> FloatArray:
-    """Return the standard errors, widths, shares of noise and ratios of a simulated fit; infinite if not given."""
+    """Return the standard errors, widths, shares of noise and ratios of a simulated fit; infinite if not reported."""
     _, errors, low, high = estimate.coefficients(0.05)
     share = np.asarray(estimate.noise_share(), dtype=float)
     with np.errstate(all="ignore"):

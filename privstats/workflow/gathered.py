@@ -10,8 +10,8 @@ from privstats.gate.rehearsal import Asked
 from privstats.models.base import METHODS, Choice
 
 COPIES = 2 * 8  # bytes for each number of a row: two copies are in memory while the parts of the rows are joined
-TOLD = 10**8  # bytes of memory from which on a plan states the memory
-MOST_NUMBERS = 1 << 28  # largest count of numbers, over all rows, that a method may have in memory at once
+TOLD = 10**8  # a plan states the memory if it is at least this number of bytes
+MOST_NUMBERS = 1 << 28  # largest count of numbers, of all rows together, that a method may have in memory at once
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Gathered:
 
     @property
     def need(self) -> str:
-        """First words of a sentence about the memory that the method needs."""
+        """Beginning of a sentence about the memory that the method needs."""
         whole = "" if self.size is None else f", {in_bytes(self.size)} in all"
         return f"{self.method} needs all rows in the memory of one process (up to {self.row} bytes a row{whole})"
 

@@ -43,11 +43,11 @@ from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
 from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, is_settled, narrow_enough
 
-ROUNDS = 6  # most trial runs, on few and many rows in turn, until two in succession ask the same questions
+ROUNDS = 6  # largest number of trial runs, on few and many rows in turn, until two in a row ask the same queries
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
 MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
-LEAST, MOST_BUDGET = 1e-9, 1e4  # limits of a search for a budget: part of the planned one, and largest budget
+LEAST, MOST_BUDGET = 1e-9, 1e4  # in a search for a budget: least multiple of the planned budget, and largest budget
 Settled = Callable[[pd.DataFrame], bool]  # whether more simulated fits are unnecessary, given the widths so far
 
 
@@ -134,7 +134,7 @@ class Plan:
     turns: Turns
     gathered: Gathered | None = None  # memory of a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # by assumption; equal calls share their forecasts
+    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # by assumption; plans of equal calls share these
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -151,7 +151,7 @@ class Plan:
 
     @property
     def kept(self) -> Promise:
-        """The privacy guarantee of the mechanisms: the call's, or mu if the call has rho and the noise is normal."""
+        """The privacy guarantee of the mechanisms: that of the call, or mu if the call has rho and noise is normal."""
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
     @property
@@ -734,7 +734,7 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
             "private)"
         )
     used = offered if design.complete and not design.lacking else None
-    units = max(rows, 1) if by_unit and rows is not None else None  # zero units count as one
+    units = max(rows, 1) if by_unit and rows is not None else None  # at least one unit
     most = spec.neighbors.rows_per_unit
     return PublicFacts(offered, used, units, by_unit, spec.intervals, design, assumed, most)
 

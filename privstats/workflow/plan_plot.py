@@ -9,7 +9,7 @@ import numpy as np
 from privstats.privacy.drawing import COLORS, HATCHES, entitle, new_axes
 from privstats.results.header import shared
 
-SHARED = "0.6"  # grey, for questions that are asked in all branches
+SHARED = "0.6"  # grey, for queries that are asked in all branches (methods)
 
 
 def draw_shares(plan: Any, ax: Any = None) -> Any:

@@ -25,7 +25,7 @@ from privstats.results.text import (
 )
 from privstats.workflow.assumed import costly_cases, is_binary
 
-RELEASED = {  # descriptions of the releases, by the name of the question
+RELEASED = {  # descriptions of the releases, by the name of the query
     "meat of moments": "variance of the scores",
     "scales again": "mean and std dev of columns whose first reading was noise",
     "scales of the offset": "mean and std dev of the offset",
@@ -189,7 +189,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines about ranges of widths and hints that narrow these, and about intervals that may not be given."""
+    """Return lines on ranges of widths, on hints that narrow these, and on intervals that may not be reported."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -216,7 +216,7 @@ def _questions(plan: Any) -> list[str]:
         groups[key] = groups.get(key, 0.0) + _own(p, plan)
         homes[key] = {q.branch for q in plan.planned if q.label in p.within_share_of} or {p.branch}
     shares: dict[tuple[str, str | None], int] = {}
-    for branch in plan.branches or (None,):  # shares of the common beginning and one branch add up to 100%
+    for branch in plan.branches or (None,):  # shares of common queries and those of one branch add up to 100%
         own = [key for key in groups if key[1] in (None, branch) and homes[key] & {None, branch}]
         shares = dict(zip(own, percentages([groups[key] for key in own]), strict=True)) | shares
     wide = max(len("question"), *(len(QUESTIONS.get(name, name)) for name, _ in groups)) + 2

@@ -132,7 +132,7 @@ def rows_read(seen: int, rows: int) -> str:
 
 
 def shown_on(out: Any) -> Any:
-    """Return the stream if a terminal or a notebook displays it; None if it is captured or written to a file."""
+    """Return the stream if a terminal or a notebook displays it; None if its text is captured or goes to a file."""
     notebook = type(out).__module__.startswith("ipykernel.")
     with suppress(Exception):
         return out if notebook or (out.isatty() and os.environ.get("TERM") != "dumb") else None

@@ -12,10 +12,10 @@ from privstats.inference.notes import SYMPTOMS, Note, about_rows, note, percent
 from privstats.workflow.plan import Plan
 
 CLEAR = 3.0  # a count of missing rows above this many standard errors is more than noise
-UNUSED = 0.05  # a note is given if more than this share of the rows is not used
-NEARLY_ALL = 0.9  # if more than this share is not used, the note suspects a wrong declaration of a column
-SMALL_WEIGHT = 0.2  # a note is given if the mean weight over the bound of weights is below this
-FULL = 0.8  # some units are taken to have more than rows_per_unit rows if the mean number over it is above this
+UNUSED = 0.05  # a note is shown if more than this share of the rows is not used
+NEARLY_ALL = 0.9  # if more than this share of the rows is not used, the note suspects a wrong declaration of a column
+SMALL_WEIGHT = 0.2  # a note is shown if the ratio of the mean weight to the bound of weights is below this
+FULL = 0.8  # some units are taken to have more than r = rows_per_unit rows if their mean number exceeds this times r
 
 
 def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:

@@ -138,7 +138,7 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 def marked(plan: Any, there: Any, fit: Any) -> Any:
     """Return a fit with the digest and accepted widths of `plan`; `there` is the plan of the call on the data."""
-    if fit.facts.digest != there.digest:  # the data have changed meanwhile; the other plan's digest stays
+    if fit.facts.digest != there.digest:  # the data have changed meanwhile: the fit keeps the digest of its own plan
         return fit
     return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=tuple(plan.accepted.items())))
 
@@ -183,7 +183,7 @@ def _attempt(content: Mapping[str, Any]) -> Any:
         return plan.accept(content["accepted"]) if content["accepted"] else plan
     except PrivstatsError as error:
         return str(error)
-    except Exception:  # a changed file may have wrong types or huge numbers, which fail in any way
+    except Exception:  # an edited file may have wrong types or huge numbers, and may cause any error
         return "an entry has a wrong type or size; save it again"
 
 

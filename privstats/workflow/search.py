@@ -19,12 +19,12 @@ from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
 WITHIN = 0.01  # relative error of the result: a number smaller by this share is known not to suffice
-AIM = 0.003  # relative distance from the expected root of the next number to try
-NEARLY, BELOW = 0.0075, 0.015  # relative distances of the expected root from a close limit: above it, or below it
-CLOSE = 0.03  # log ratio of widths at a limit, within which the limit is close to the root
-ALMOST = 0.0099  # relative distance of the next number from a close limit: a little less than `WITHIN`
-PROBES = 1  # number of tries beside a close limit, in place of the middle of the range
-APART_FROM_ONE = 0.05  # log ratio of widths beyond which the ratio need not be precise
+AIM = 0.003  # the next number to try exceeds the expected root by this share
+NEARLY, BELOW = 0.0075, 0.015  # a number next to the lower (upper) limit is tried if the root is this near, relatively
+CLOSE = 0.03  # a tried number is close to the root if its log ratio of expected and wanted widths is below this
+ALMOST = 0.0099  # relative distance between a close limit and the next number to try: a little less than `WITHIN`
+PROBES = 1  # how often a number next to a close limit is tried in place of the middle of the range
+APART_FROM_ONE = 0.05  # log ratio of expected and wanted widths beyond which its precise value does not matter
 SPACED = 0.03  # least log ratio of two numbers for an extrapolation: widths at nearer numbers differ irregularly
 STEPS_OUT = 4.0  # factor to the next number if all tried numbers are on one side of the root; then its square, etc.
 
@@ -49,12 +49,12 @@ class Widths:
 
 
 def is_settled(ratios: FloatArray, fits: int) -> bool:
-    """Return whether more fits cannot change if all terms' medians are at most 1, and the largest is not near 1.
+    """Return whether k fits determine if all terms' median ratios are at most 1, with the largest not near 1.
 
     Parameters
     ----------
     ratios : ndarray, shape (terms, k)
-        Ratios of expected to wanted widths in the k fits so far; infinite if the interval is not given.
+        Ratios of expected to wanted widths in the k fits so far; infinite if the interval is not reported.
     fits : int
         Number of all fits, odd.
     """
@@ -77,7 +77,7 @@ class Fall:
     falling: int
 
     def root(self, rest: float, noise: float) -> float:
-        """Return the number x at which the squared width ratio is 1; inf if there is none, NaN for negative parts."""
+        """Return the x at which the squared width ratio is 1; inf if there is none, NaN if a part is negative."""
         if not (rest >= 0 and noise >= 0):
             return math.nan
         if self.still:
@@ -181,7 +181,7 @@ class Way:
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def goes_on(self, number: float, widths: Widths) -> None:
-        """Update the search with the expected widths at a number."""
+        """Update the search with the expected widths at the number that was tried last."""
         if widths.ratio <= 1:
             self.high = min(self.high, number)
         else:

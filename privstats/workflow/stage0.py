@@ -23,7 +23,7 @@ from privstats.privacy.promise import Promise, ZeroCDP
 from privstats.sets.cells import Line
 from privstats.workflow.division import BOUNDS
 
-FINEST = 1e-9  # size below which the scale of `stretch` is linear; above, it is logarithmic
+FINEST = 1e-9  # absolute value below which the scale of `stretch` is linear; above, it is logarithmic
 WIDEST = 690.0  # bound of stretched values, above arcsinh(1e290 / FINEST)
 GRID = 2.0**-22  # step of the stretched scale, which resolves six digits of a number
 LEVEL = 0.97  # probability of the quantile of distances; the 3% of rows above it absorb the error of the released rank

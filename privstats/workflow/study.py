@@ -75,7 +75,7 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """Hash of the digests of all plans, in order."""
+        """Hash of the digests of all plans, in the order of the study."""
         return digest([plan.digest for plan in self.plans])
 
     @property
