@@ -16,6 +16,7 @@ from privstats.inference.tails import Quantile, far_quantile, student_quantile
 from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
+LEAST_P = 1e-100  # smallest p-value if some noise is not normal: quantiles of Student's law overflow further out
 HALVINGS = 50  # number of halvings of an interval of log levels in the search for a p-value
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
 SIMULATED = 0.02  # smallest share of non-normal noise in a variance at which the noise is simulated
@@ -107,7 +108,7 @@ class ErrorLaw:
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
         """Return the levels below `_least` at which intervals end at these distances, shape (q,), by bisection."""
-        low, high = np.full(len(distance), np.log(1e-300)), np.full(len(distance), np.log(self._least))
+        low, high = np.full(len(distance), np.log(LEAST_P)), np.full(len(distance), np.log(self._least))
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             contained = self._far_lengths(np.exp(middle)) > distance

@@ -106,7 +106,8 @@ def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile
 
     def quantile(alpha: FloatArray) -> FloatArray:
         single = alpha / (many + 1)
-        return np.asarray(border * student_quantile(nu, single) / np.sqrt(nu) + size * _product_quantile(nu, single))
+        products = np.where(size > 0, _product_quantile(nu, single), 0.0)  # infinite beyond the last knot
+        return np.asarray(border * student_quantile(nu, single) / np.sqrt(nu) + size * products)
 
     return quantile
 
