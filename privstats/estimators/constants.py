@@ -48,7 +48,7 @@ AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # noise sds above which bins after a g
 WIDE_WINDOWS = (4, 8)  # numbers of bins after the visible ones whose sum, above VISIBLE noise sds, shows a slow tail
 RESIDUE = 1.0  # noise sds by which counts of score lengths hidden by noise may exceed their fitted size
 FALLING = 1.1  # ratio of successive extrapolated counts of bins, over the ratio of the last visible counts
-ALONG_SEEN = 4.0  # largest share of the clipped scores in visible bins along one coefficient: sqrt(ALONG_SEEN / m)
+ALONG_SEEN = 4.0  # of clipped scores in released bins at most sqrt(ALONG_SEEN / m) lie along one of m coefficients
 ALONG_HIDDEN = 2.0  # largest share of the clipped scores in hidden bins along one coefficient: sqrt(ALONG_HIDDEN / m)
 PER_BIN = 5  # number of log-uniform lengths that represent a bin of the histogram
 

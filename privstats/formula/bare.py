@@ -26,7 +26,7 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """One expression without bounds, as it is evaluated while bounds for it are estimated.
+    """One expression without declared bounds, which is evaluated to estimate bounds for it.
 
     Parameters
     ----------

@@ -291,7 +291,7 @@ class RowValues:
         return np.concatenate([np.zeros((0, self._dim)), *self.scan()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
-        """Return the results of the function `take` of the rows' vectors, one block of rows at a time."""
+        """Apply the function `take` to the vectors of a block of rows; return the results block by block."""
         return map(take, self._kept.again(self._made()))
 
     def _made(self) -> Iterator[FloatArray]:

@@ -64,7 +64,7 @@ MOST_MINIMISED = 300_000  # most rows for a perturbed minimiser; beyond, Newton 
 NOISY, MOST_OF_MOMENTS = 0.02, 5
 AMPLE = 0.001  # noise of the coarse matrix, over the rows, below which Newton steps are as precise as a minimiser
 # OF_BOX: options that only objective perturbation of rows scaled by their bounds, without whitening, has
-# EXACT: noise of the coarse matrix, as a share of the rows, below which whitening is unnecessary
+# EXACT: noise of the first matrix of second moments, per row, below which whitening is unnecessary
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
 OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exist for vectors of scores
 

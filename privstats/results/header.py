@@ -72,7 +72,7 @@ def rows(facts: FitFacts) -> str:
 
 
 def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
-    """Return method, noise and the reason for the choice in words; `numbers` are the notes' numbers by key."""
+    """Return a text on method, noise and the reason for the choice; `numbers` maps keys to the notes' numbers."""
     noise = "" if facts.noise in (None, facts.mech) else f", noise {facts.noise}"
     why = facts.why
     for key, k in numbers.items():

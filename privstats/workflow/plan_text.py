@@ -245,7 +245,7 @@ def _line(p: Planned, planned: Sequence[Planned]) -> str:
 
 
 def _marks(branches: Sequence[str]) -> list[str]:
-    """Return a short mark for each branch; the marks differ."""
+    """Return a short and unique label for each method among which a fit chooses."""
     marks: list[str] = []
     for branch in branches:
         mark = next(branch[:k] for k in range(1, len(branch) + 1) if branch[:k] not in marks)

@@ -227,7 +227,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A substitute for a loss, with slope zero, and with the largest curvature of the loss as curvature everywhere."""
+    """A substitute for a loss: its derivative is 0, its second derivative the largest one of the loss, everywhere."""
 
     loss: RowLoss
 
