@@ -160,7 +160,9 @@ def planned(method, relation, eps):
 def test_choices_in_the_figures_have_the_law_of_dp_median(method, relation):
     one, eps = few(), 1.0
     mechanism, *about = planned(method, relation, eps)
-    chance, values = public_stream(7), SimpleNamespace(all=lambda: one.values[:, None])
+    column = one.values[:, None]
+    values = SimpleNamespace(all=lambda: column, scan=lambda take=np.asarray: iter([take(column)]))
+    chance = public_stream(7)
     released = [mechanism.release("median", values, *about, chance).value[0] for _ in range(400)]
     drawn = [
         medians.draw(one, method, relation, at, DELTA, 1500, np.random.default_rng(5)) for at in (eps, 2 * eps, eps / 2)
