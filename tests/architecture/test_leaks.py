@@ -212,6 +212,7 @@ QUICK = (  # calls with which a frame is tried; each takes about 0.05 seconds
         "density by group",
     ),
 )
+TAUGHT = ("ngd", "noisy_newton", "sgd")
 STEPS = ("lm", "lm huber", "lm weights", "logit", "logit newton", "probit", "poisson", "gamma", "rq", "rq newton")
 POINTS = ("quantiles by group", "point", "quantiles duff", "mean duff", "mode duff", "hist of levels", "median laplace")
 
@@ -224,6 +225,10 @@ def tried(name, every):
     prices = [price for price in PRICES if tuple(price) in budgets]
     several = "z" if name in QUICK or name in POINTS else "w"
     for number, frame_name in enumerate(frames[start::every]):
+        if CALLS[name].options.get("mech") in TAUGHT:  # for neighbours that replace a row, without units
+            if len(FRAMES[frame_name]) == N:
+                yield frame_name, dict(prices[(number + start) % len(prices)])
+            continue
         options = {"neighbors": "add_remove"} if len(FRAMES[frame_name]) < N or number % 3 == 2 else {}
         if number % 4 == 1 and "Spiteful" not in frame_name and name not in ROWS_APART:
             options |= {"unit": several}
