@@ -136,8 +136,7 @@ class PerturbedSquares(OneStep):
         After whitening, the minimiser's noise has the shape of the sampling error, and its ridge shrinks all directions
         equally. Whether a direction is identified is decided in the coordinates in which A was released.
         """
-        A, start = self.both_matrices()
-        n = self.rows
+        A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
         noise = float(np.diag(A.entry_variances(V)).max()) ** 0.5 / n
         raised = (V * np.maximum(values, max(FLOOR, self.m**0.5 * noise))) @ V.T
@@ -210,10 +209,9 @@ class PerturbedSquares(OneStep):
     # stage 1: second moments of whitened rows
     @property
     def second(self) -> Sum:
-        """The private query for second moments of whitened rows and of their residuals, in residual scales."""
-        start = self.start
-        of = WeightedLinear(np.column_stack([start.P, start.residual / start.sigma]))
-        return Sum("second matrix", of, Products(start.m + 1), self.levels.keep, within_share_of=("coefficients",))
+        """The query for the second moments of whitened rows."""
+        of, within = WeightedLinear(self.start.P), Products(self.start.m)
+        return Sum("second matrix", of, within, self.levels.keep, within_share_of=("coefficients",))
 
     @cached_property
     def weakest_sd(self) -> float:
@@ -225,45 +223,23 @@ class PerturbedSquares(OneStep):
     def pilot(self) -> Pilot:
         return Pilot(self.start)
 
-    def both_matrices(self) -> tuple[NoisyMatrix, Start]:
-        """Return second moments of whitened rows from two releases, and coefficients improved by the second release.
+    def both_matrices(self) -> NoisyMatrix:
+        """Return the second moments of whitened rows, from the coarse matrix and, if it is noisy, a second matrix.
 
-        A second matrix is released if the first one is noisy. Both are combined along the axes of the first matrix;
-        its weak axes have most of its noise. The radius of the second matrix is set by the least information of the
-        weakest direction, which this matrix must determine.
+        Both are combined along the axes of the coarse matrix; its weak axes have most of its noise. The radius of the
+        second matrix is set by the least information of the weakest direction, which this matrix must determine.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
         assert coarse is not None
         if not self.ask.decide("second matrix", bool(self.weakest_sd * m**0.5 > MATRIX_NOISE * n)):
-            return coarse, start
+            return coarse
         weakest = float(np.clip((np.linalg.eigvalsh(coarse.value)[0] - VISIBLE * self.weakest_sd) / n, 0.0, 1.0))
         unit = entry_sd(self.ask, self.second, self.by)
         question = self.held(self.second, unit, start, SECOND_HELD * weakest)
         read = NoisyMatrix.of(self.ask(question, by=self.by.products))
-        of_rows = read.mapped(np.eye(m + 1, m))
         V = np.linalg.eigh(start.W.T @ start.W)[1]
-        A = coarse.combined(V.T @ of_rows.value @ V, of_rows.entry_variances(V), V)
-        return A, self.closer(A, read.value[:m, m] / n, unit * question.within.radius**2 / n)  # type: ignore[attr-defined]
-
-    def closer(self, A: NoisyMatrix, score: FloatArray, noise: float) -> Start:
-        """Return the coefficients after a Newton step that is shortened by the share of its length due to noise.
-
-        Parameters
-        ----------
-        A : NoisyMatrix
-            Released second moments of the whitened rows.
-        score : ndarray, shape (m,)
-            Mean product of whitened rows and residuals at the start, in residual scales.
-        noise : float
-            Noise sd of an entry of `score`.
-        """
-        values, V = np.linalg.eigh(A.value / self.sizes.rows)
-        raised = np.maximum(values, max(FLOOR, self.m**0.5 * noise))
-        step = V @ ((V.T @ score) / raised)
-        explained = float(score @ step)
-        kept = max(0.0, 1 - noise**2 * float((1 / raised).sum()) / max(explained, FLOOR))
-        return self.start.moved(self.start.sigma * kept * step)
+        return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
         """Return the query for products or squares of rows, shortened so that noise is a chosen share of the rows.

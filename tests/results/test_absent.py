@@ -149,15 +149,15 @@ def test_r_squared_has_the_noise_of_its_releases(mech, spread):
 
 
 def test_r_squared_of_a_minimiser_is_not_biased_by_the_noise_of_its_start():
-    """With the residuals of the start, whose slopes are shrunk, the mean of R squared was .38 instead of .55."""
+    """By the residuals of the start, with shrunk slopes, its mean was .38 for .55."""
     each = []
-    for seed in range(48):
+    for seed in range(16):
         rng = np.random.default_rng(seed)
         x, z = rng.uniform(-1, 1, (2, N))
         rows = pd.DataFrame({"x": x, "z": z, "y": (0.8 * x + 0.6 * z + 0.525 * rng.normal(size=N)).clip(-3, 3)})
         domain = {"x": (-1, 1), "z": (-1, 1), "y": (-3, 3)}
         each.append(ps.dp_lm("y ~ x + z", rows, eps=1, domain=domain, mech="objpert", rng=seed).rsquared)
-    assert abs(np.nanmean(each) - 0.547) <= 0.08  # shortened rows make the Hessian, and R squared, 5 % too small
+    assert abs(np.nanmean(each) - 0.547) <= 3 * np.nanstd(each, ddof=1) / len(each) ** 0.5
 
 
 def test_r_squared_is_not_given_where_noise_hides_the_std_dev_of_the_response():
