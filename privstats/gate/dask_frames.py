@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import PrivacyError
-from privstats.gate.parts import Answer, RowPart, Work
+from privstats.gate.parts import Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
 # beginnings of the names of those steps of a Dask plan that neither select nor compute rows
@@ -31,7 +31,6 @@ PLAIN_STEPS: tuple[str, ...] = (
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 TASKS = 4  # of a pass, or somewhat fewer, for each thread of the workers: one alone would show no progress
 TASK_BYTES = 1 << 26  # of the parts of one task, if it has several: they are in memory together
-PATIENCE = 30  # seconds to wait for the other tasks of a failed pass
 TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them, in which a lost worker is noticed
 
 
@@ -197,21 +196,15 @@ def silent(client: Any) -> Iterator[None]:
 
 
 def _have_ended(client: Any) -> bool:
-    """Wait until the workers' tasks have ended that run when a pass fails: each may log or warn of a cause of its own.
-
-    Returns
-    -------
-    bool
-        False if some tasks run on after `PATIENCE` seconds; the workers then stay silent.
-    """
+    """Wait until the tasks have ended that workers run when a pass fails; return False if some run on."""
     time.sleep(PAUSE)  # workers begin no cancelled task after this
-    until, running = time.monotonic() + PATIENCE, client.run(_running)
-    while time.monotonic() < until:
+    then = client.run(_running)
+
+    def running() -> bool:
         now = client.run(_running)
-        if not any(running[worker] & now[worker] for worker in running.keys() & now.keys()):
-            return True
-        time.sleep(PAUSE)
-    return False
+        return any(then[worker] & now[worker] for worker in then.keys() & now.keys())
+
+    return have_ended(running)
 
 
 def _running(dask_worker: Any) -> set[tuple[int, str]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pandas as pd
 
 from privstats.errors import PrivacyError, SourceChangedError
+
+PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds to wait for the other tasks of a failed pass, and between two checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,3 +144,24 @@ def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[i
     if met.setdefault("rows", rows) != rows:
         raise SourceChangedError
     return found
+
+
+def have_ended(running: Callable[[], bool]) -> bool:
+    """Wait until the other tasks of a failed pass have ended, because each one may log a cause of its own.
+
+    Parameters
+    ----------
+    running : callable
+        Returns whether some of these tasks run.
+
+    Returns
+    -------
+    bool
+        False if some tasks run on after `PATIENCE` seconds; logs then stay suppressed.
+    """
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        time.sleep(BETWEEN_LOOKS)
+        if not running():
+            return True
+    return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ import pandas as pd
 
 from privstats.errors import PrivacyError
 from privstats.gate.arrow import frame_of, frames_of, whole_batches
-from privstats.gate.parts import Answer, RowPart, Work
+from privstats.gate.parts import Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
 # steps of a Spark plan that neither select nor compute rows, and accepted formats of files
@@ -26,7 +25,6 @@ PACKED, PLACE = "rows binary", "place"
 GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # whether Spark guesses types from folders
 
 GROUP = "spark.jobGroup.id"
-PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds to wait for the other tasks of a failed pass, and between two checks
 
 
 @dataclass(eq=False, repr=False)
@@ -266,19 +264,13 @@ def log_shut(frame: Any) -> Iterator[None]:
 
 
 def _have_ended(context: Any, group: str) -> bool:
-    """Cancel the tasks of a failed pass and wait until they end, because each one logs the cause of the failure.
-
-    Returns
-    -------
-    bool
-        False if some tasks run on after `PATIENCE` seconds; the log then stays suppressed.
-    """
+    """Cancel the tasks of a failed pass, and wait until they have ended; return False if some run on."""
     context.cancelJobGroup(group)
-    tracker, until = context.statusTracker(), time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        time.sleep(BETWEEN_LOOKS)
+    tracker = context.statusTracker()
+
+    def running() -> bool:
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-        if not any(stage.numActiveTasks for stage in stages if stage):
-            return True
-    return False
+        return any(stage.numActiveTasks for stage in stages if stage)
+
+    return have_ended(running)

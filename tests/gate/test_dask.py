@@ -15,6 +15,7 @@ import pytest
 import privstats as ps
 from privstats.errors import OptionError, PrivacyError, SourceChangedError
 from privstats.gate import dask_frames
+from privstats.gate import parts as gate_parts
 from privstats.gate.dask_frames import TASK_BYTES, TASKS, DaskFrame, silent, tasks_of
 from privstats.gate.elsewhere import PartSums, UnitCount
 from privstats.gate.parts import Answer, RowPart, gather
@@ -247,7 +248,8 @@ def test_workers_stay_silent_until_the_other_tasks_of_a_failed_pass_have_ended(m
             return {"worker": {(1, "ours")} if told.count("look") <= looks else {(1, "another")}}
 
     monkeypatch.setattr(dask_frames, "PAUSE", 0.001)
-    monkeypatch.setattr(dask_frames, "PATIENCE", 10.0 if speaks else 0.05)
+    monkeypatch.setattr(gate_parts, "BETWEEN_LOOKS", 0.001)
+    monkeypatch.setattr(gate_parts, "PATIENCE", 10.0 if speaks else 0.05)
     with pytest.raises(ValueError, match="a part"), silent(Client()):
         raise ValueError("a part")
     assert told[:2] == ["silent", "look"]
