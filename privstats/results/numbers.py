@@ -262,9 +262,9 @@ class FitNumbers:
         """R squared of least squares, ``1 - (sigma / response_sd)^2`` of released `diagnostics`, at least 0.
 
         It includes the noise of both, which is small with moments (suffstats). Others release both with a small share
-        of the budget: R squared may be wrong by 0.2 and more. Without an intercept it is about zero, as in statsmodels.
-        It is NaN if the variance of the response is below its noise; methods that do not release this variance lack
-        the attribute.
+        of the budget: R squared may be wrong by 0.2 and more, and is a little too small under objective perturbation.
+        Without an intercept it is about zero, as in statsmodels. It is NaN if the variance of the response is below its
+        noise; methods that do not release this variance lack the attribute.
 
         Examples
         --------
