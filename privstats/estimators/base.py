@@ -156,7 +156,7 @@ class Estimator(Protocol):
 
 CHOICES = ("usual", "cautious")  # values of the option `tail`
 # fields of estimators that the model sets, and not the user
-FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows", "sigma")
+FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows", "sigma", "few")
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:
