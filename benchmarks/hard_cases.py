@@ -199,6 +199,7 @@ TRIPS = {
     "pickup_borough": ["Manhattan", "Queens", "Brooklyn", "Bronx"],
 }  # fmt: skip
 PAYMENT = {"tip": (0, 40), "payment": ["cash", "credit card"]}
+BY_PAYMENT = "fare ~ tip + C(payment) + C(pickup_borough)"
 HEALTH = {
     "mdvis": (0, 100), "lncoins": (0, 5), "lpi": (0, 8), "physlm": (0, 1), "disea": (0, 60), "hlthg": [0, 1],
     "hlthf": [0, 1], "hlthp": [0, 1],
@@ -371,6 +372,9 @@ CASES = {
     "taxi_payment": Case(
         glm("nyc_taxis_2019.csv", "I(fare > 13) ~ tip + C(payment) + C(pickup_borough)", TRIPS | PAYMENT)
     ),
+    "taxi_payment_fares": Case(lm("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT)),
+    "taxi_payment_counts": Case(glm("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, family="poisson")),
+    "taxi_payment_medians": Case(rq("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, 0.5)),
     "fair": Case(lm(partial(shipped, "fair"), f"affairs ~ {MARRIED_TERMS}", MARRIED)),
     "fair_logit": Case(glm(partial(shipped, "fair"), f"I(affairs > 0) ~ {MARRIED_TERMS}", MARRIED)),
     "voters": Case(lm(partial(shipped, "anes96"), "income ~ age + I(age**2) + educ + PID", VOTERS)),  # our choice

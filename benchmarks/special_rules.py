@@ -68,6 +68,13 @@ RULES = {
         idle={"adaptive.with_squares_of_products": lambda ask, by, box, frame, known, *_: known},
     ),
     "ridge_of_rare_levels": Rule("rare_100", {"mu": 1.0}, idle=NO_RIDGE),
+    "rare_levels_of_steps": Rule("taxi_payment", {"mu": 1.0}, idle=NO_RIDGE),
+    "hidden_constants": Rule(
+        "taxi_payment",
+        {"mu": 1.0},
+        4000,
+        idle={"likelihood.LikelihoodStep.without_hidden_levels": lambda step, equation: (equation, ())},
+    ),
     "rare_numbers": Rule("rare_ones", {"eps": 4.0}, off={"TWO_ENDED": 10.0}),
     "second_reading": Rule(
         "flights", {"mu": 1.0}, 2000, idle={"one_step.Problem.whitened_again": lambda problem, share_of: problem}

@@ -22,7 +22,7 @@ from privstats.estimators.constants import (
     HELD_LEAST,
     MATRIX_NOISE,
     MOST_FIRST_NOISE,
-    READ_WITH_SUMS,
+    READ_IF_HELD,
     READABLE,
     UNINFORMATIVE,
 )
@@ -157,7 +157,7 @@ class Adaptive:
         entry = hessian_entry_sd(ask, by, box.c) if not self.perturbs else coarse_entry_sd(ask, by, box.c)
         needed = READABLE[by.shares] * entry
         if self.perturbs:
-            needed = READ_WITH_SUMS * entry * held_at(entry, box.c, sizes.rows) / (HELD_LEAST * box.c)
+            needed = READ_IF_HELD * entry * held_at(entry, box.c, sizes.rows) / (HELD_LEAST * box.c)
         uninformative = not self.perturbs and relative_noise(box.c, entry * HELD_LEAST / sizes.rows) >= UNINFORMATIVE
         worth = "moments" not in self.branches or not uninformative
         clips = self.perturbs or "moments" not in self.branches or bool(np.isinf(scales.rarer))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts, entry_sd
-from privstats.estimators.constants import READABLE
 from privstats.estimators.frame import PublicBox, Scales, column_scales, reread_scales, standardised
 from privstats.estimators.levels import readable_levels
 from privstats.estimators.one_step import Problem
@@ -97,7 +96,7 @@ def begun_about(
     sizes: Sizes,
     share_of: tuple[str, ...],
     item: str = "",
-    rows_for_one: float = 1.0,
+    least: float = 0.0,
 ) -> Problem:
     """Return the estimation problem of a loss that starts from the least-squares fit of a transformed response.
 
@@ -109,11 +108,11 @@ def begun_about(
         Function that asks the queries of `ask` about rows with the transformed response.
     item : str
         Label of the query for the Hessian, whose noise decides which levels are estimable.
-    rows_for_one : float
-        Number of rows that are as informative as one row is about a mean or median; multiplies the rows a level needs.
+    least : float
+        Least rows of a level that is kept in the fit, in noise standard deviations of an entry of the Hessian.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
-    needed = READABLE[by.shares] * rows_for_one * entry_sd(ask, rough, by)
+    needed = least * entry_sd(ask, rough, by)
     problem = begun(about, by, public, box, scales, sizes, needed, share_of).whitened_again(share_of)
     plain = PublicBox(box.design)
     start = replace(problem.start, offset=plain.offset, offset_reach=plain.offset_reach)

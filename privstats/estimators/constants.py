@@ -12,8 +12,7 @@ from __future__ import annotations
 MOST_CENTER = 0.999  # largest size of the released mean of a column, as a share of the half-range of its bounds
 WIDE = 5.0  # limit of standardised values, in column scales, when scales are released a second time
 READABLE = {"normal": 19.0, "pure": 28.0}  # least rows of a level kept in the fit, in noise sds of a Hessian entry
-READ_WITH_SUMS = 8.0  # least rows of a level kept in the fit, in noise sds of the coarse matrix, if sums give its count
-LEVEL_ROWS = {"normal": 3.0, "pure": 1.5}  # factor on the least rows of a level kept in the fit, for a likelihood
+READ_IF_HELD = 8.0  # least rows of a level kept in the fit, in noise sds of an entry, if a ridge holds them throughout
 MOST_LEFT_OUT = 0.25  # rare levels are left out of the fit only while they hold at most this share of the rows
 TWO_ENDED = 0.6  # a response may have only two values if its variance is above this share of the largest for its mean
 RARE_YES = 0.1  # a value of a two-valued response is taken as rare below this share of the rows
@@ -67,7 +66,7 @@ MATRIX_NOISE = 0.2  # acceptable noise of a released quantity, as a share of it:
 LITTLE_SEEN = 0.15  # squared residuals are summed if the histogram shows less than this share of their upper bound
 MOST_RATIO = 1.5  # largest variance of the final score over that of the first: allows for scores beyond the first clip
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # bias bound: MOVE x (change by the clip - MOVE_SDS noise sds)
-LEFT_OUT = 0.3  # assumed difference of slopes at left-out and fitted levels, in residual scales (or eta) per sd of x
+LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed difference of slopes at left-out and fitted levels, per sd of x
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
 FAR_BOUNDS = 20.0  # a note names a column whose bounds extend beyond this many standard deviations
 

@@ -28,6 +28,23 @@ from privstats.sets.vectors import Fractions
 
 
 @dataclass(frozen=True, eq=False)
+class LevelConstant:
+    """The constant of one level: the part of the linear predictor that rows at this level alone have.
+
+    Parameters
+    ----------
+    factor, level : int
+        Numbers of the factor and of its level.
+    direction : ndarray, shape (c,)
+        Direction of theta that changes the linear predictor by 1 in rows at this level, and in no others.
+    """
+
+    factor: int
+    level: int
+    direction: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class KeptLevels:
     """Factor levels kept in the fit, and the directions of theta about which the rows at kept levels say nothing.
 
@@ -170,6 +187,24 @@ def readable_levels(
     )
 
 
+def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstant, ...]:
+    """Return the constants of kept levels; a level whose rows have slopes of their own, too, has none.
+
+    Without the rows at a level the columns have one more null direction: it is nonzero at these rows only.
+    """
+    every, found = [np.ones(len(k), dtype=bool) for k in kept], []
+    for k, factor in enumerate(box.design.factors):
+        for level in np.flatnonzero(kept[k]).tolist() if factor.used else ():
+            others = tuple(np.arange(len(one)) != level if j == k else one for j, one in enumerate(every))
+            null = box.null_space(others)
+            if null.shape[1] != 1:
+                continue
+            change = float(np.asarray(factor.contrasts, dtype=float)[level] @ null[list(factor.columns), 0])
+            change += 0.0 if box.intercept is None else float(null[box.intercept, 0])
+            found.append(LevelConstant(k, level, null[:, 0] / change))
+    return tuple(found)
+
+
 def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
     """Return a note on a response whose values seem to lie at its bounds; no note for bounds like 0 and 1.
 
@@ -297,6 +332,31 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
             count = listed([about_rows(counts[level]) for level in rare])
             notes.append(note("rare level", [names[j] for j in about], count=count, **{**known, "code": ""}))
     return tuple(notes)
+
+
+def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
+    """Return the note on a level whose rows are in the fit and whose constant noise hides.
+
+    Parameters
+    ----------
+    least : float
+        Number of times as many rows as the level has that it needs.
+    """
+    factor, count = box.design.factors[one.factor], levels.counts[one.factor]
+    reference, names = one.level == factor.reference, box.design.names
+    about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(one.level)]
+    at = [j for j in (box.intercept if reference else None, *about) if j is not None]
+    other = factor.compared_with(factor.levels[int(np.argmax(count))])
+    return note(
+        "hidden level",
+        [names[j] for j in at],
+        level=factor.levels[one.level],
+        factor=factor.name,
+        count=about_rows(count[one.level]),
+        sd=levels.sd,
+        needed=float(count[one.level]) * least,
+        code=f", or compare with another level, {other}" if reference else "",
+    )
 
 
 def hidden_levels(

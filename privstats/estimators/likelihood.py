@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,26 +28,27 @@ from privstats.estimators.constants import (
     FAR_PSI,
     FEW_OUTCOMES,
     HELD_LEAST,
-    LEVEL_ROWS,
     LONG_ROW,
     MATRIX_NOISE,
     NARROWEST,
     PLACES,
+    READ_IF_HELD,
     UNUSUAL,
     VISIBLE,
 )
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import TAILS, Clip, Lengths, edges, shortest_clip
-from privstats.estimators.levels import KeptLevels
+from privstats.estimators.levels import KeptLevels, LevelConstant, held_level, level_constants
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Doubts, Hessian, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
 from privstats.estimators.synthetic import whitening
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Allowance, Estimate
+from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
+from privstats.inference.noise import total_covariance
 from privstats.inference.notes import Note, about_rows, note
 from privstats.losses.families import Family, Gamma, Logit, LogLink
 from privstats.losses.psi import Likelihood
@@ -116,7 +117,7 @@ class LikelihoodSteps:
         loss = self.loss.in_units(design.response_center, design.response_half)
         if self.margins:
             check_margins(public)
-        problem = rough_fit(ask, by, public, loss, ("score",), LEVEL_ROWS[by.shares])
+        problem = rough_fit(ask, by, public, loss, ("score",))
         heavy = isinstance(loss.family, Gamma)  # as for prices and spending: long scores are common
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
@@ -125,15 +126,13 @@ class LikelihoodSteps:
         return problem.given(estimate)
 
 
-def rough_fit(
-    ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...], rows_for_one: float = 1.0
-) -> Problem:
+def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
     """Return the estimation problem, which starts from least squares on a transformed response."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
     offset = offset_of(about, by, PublicBox(public.design), scales)
-    problem = begun_about(ask, about, by, public, box, scales, sizes, share_of, rows_for_one=rows_for_one)
+    problem = begun_about(ask, about, by, public, box, scales, sizes, share_of, least=READ_IF_HELD)
     problem = replace(problem, offset=offset)
     return replace(problem, start=started(problem, loss))
 
@@ -223,6 +222,11 @@ class BurnedIn(Pilot):
     noise: float
 
 
+def unit(vector: FloatArray) -> FloatArray:
+    """Return the vector divided by its length."""
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-300), dtype=float)
+
+
 @dataclass(frozen=True, eq=False)
 class LikelihoodStep(OneStep):
     """One-step fit of a likelihood, with expected scores and information computed over synthetic rows.
@@ -233,6 +237,7 @@ class LikelihoodStep(OneStep):
         Negative log-likelihood of the model.
     """
 
+    unit_of_slopes: ClassVar[str] = "eta"
     loss: Likelihood = field(kw_only=True)
 
     @property
@@ -268,14 +273,20 @@ class LikelihoodStep(OneStep):
         """Return the root of the synthetic rows' mean information: the sd of psi if the model is right."""
         return float(self.information(at).mean()) ** 0.5
 
+    @property
+    def ridge(self) -> FloatArray:
+        """The ridge of rare levels, in coordinates of the start's predictors, shape (m, m)."""
+        W = self.start.W
+        return np.asarray((W.T * self.levels.ridge) @ W, dtype=float)
+
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
         """Return the length to which rows of the Hessian are shortened: a high quantile of synthetic rows' lengths."""
         lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
         return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
     def whitened_at(self, at: Start) -> FloatArray:
-        """Return the whitening matrix T: the information of synthetic rows w'T at the coefficients is the identity."""
-        return whitening(self.synthetic.rows, self.information(at))
+        """Return the whitening matrix for the information of synthetic rows plus the ridge of rare levels."""
+        return whitening(self.synthetic.rows, self.information(at), self.ridge)
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
         """Return a note if the upper bound of a positive response is so large that noise may hide rare large values.
@@ -317,6 +328,36 @@ class LikelihoodStep(OneStep):
         question = replace(self.score(name, w, 1.0, item), within=Shells(m, ends))
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
+    def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
+        """Return the equation without the constants of levels that noise hides, and notes on these levels.
+
+        An unidentified direction is nearly, and never exactly, the constant of a level: every coefficient would have a
+        part of it, and an interval as much longer. The rows at the level remain in the fit.
+        """
+        if not equation.unidentified()[0].size:
+            return equation, ()
+        constants, notes = list(level_constants(self.box, self.levels.kept)), []
+        while constants and (lost := equation.unidentified()[0]).size:
+            hidden = [float(np.linalg.norm(lost.T @ unit(equation.coordinates.back @ c.direction))) for c in constants]
+            one = constants.pop(int(np.argmax(hidden)))
+            fewer = equation.without(one.direction, self.largest_change(equation, one))
+            if fewer.unidentified()[0].shape[1] >= lost.shape[1]:
+                break
+            notes.append(held_level(self.box, self.levels, one, equation.hessian.noise_to_signal()[1]))
+            equation = fewer
+        return equation, tuple(notes)
+
+    def largest_change(self, equation: EstimatingEquation, one: LevelConstant) -> float:
+        """Return a bound on the error of a level's constant, from its score and its rows' share of the information."""
+        most, c = equation.signal / equation.usual**0.5, self.box.intercept
+        if c is None:
+            return most
+        back, rows = equation.coordinates.back, self.levels.counts[one.factor][one.level]
+        b, constant = back @ one.direction, back[:, c]
+        information = rows / self.rows * float(constant @ equation.hessian.value @ constant)
+        sd = float(np.sqrt(b @ (equation.meat + total_covariance(equation.noises, len(b))) @ b))
+        return min(most, (abs(float(b @ equation.score)) + VISIBLE * sd) / max(information, 1e-300))
+
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
@@ -336,6 +377,11 @@ class NewtonSteps(LikelihoodStep):
     def metric(self, pilot: Pilot) -> FloatArray:
         """Return the matrix that whitens the predictors by the information at the last score's coefficients."""
         return self.whitened_at(pilot.start)
+
+    def informed(self, at: Start, metric: FloatArray) -> FloatArray:
+        """Return the information of a row in the metric: the identity, less the ridge of rare levels."""
+        weight = float(self.information(at).mean())
+        return np.asarray(np.eye(self.m) - weight * metric.T @ self.ridge @ metric, dtype=float)
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
@@ -377,7 +423,10 @@ class NewtonSteps(LikelihoodStep):
         release = self.ask(question.inside(B), by=self.by.vector)
         score = release.value + taken[best]  # corrects the clip's expected bias, which is due to rare outcomes
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
-        step = self.shortened(metric @ (value / self.sizes.rows))
+        known, V = np.linalg.eigh(self.informed(start, metric))
+        squared = (noise * B / self.sizes.rows) ** 2
+        inverse = (V * (known * (1 + squared) / (known**2 + squared))) @ V.T  # long along rare levels, unless noise is
+        step = self.shortened(metric @ (inverse @ value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
 
     def secant_corrected(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:

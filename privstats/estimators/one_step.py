@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -398,7 +398,15 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class OneStep(Problem, ABC):
-    """The one-step method, from an estimation problem to an equation. Subclasses are for losses and mechanisms."""
+    """The one-step method, from an estimation problem to an equation. Subclasses are for losses and mechanisms.
+
+    Attributes
+    ----------
+    unit_of_slopes : str
+        Unit in which slopes at levels left out of the fit may differ from others (`LEFT_OUT`): "residuals", or "eta".
+    """
+
+    unit_of_slopes: ClassVar[str] = "residuals"
 
     def equation(self, more: bool = False) -> Fitted:
         """Ask all queries and return the estimating equation; `more`: whether the caller has further queries."""
@@ -415,7 +423,7 @@ class OneStep(Problem, ABC):
         meat, hidden = doubts.meat or meat, self.levels.hidden
         if doubts.not_given is not None:
             hidden = np.column_stack([hidden, doubts.not_given])
-        left_out = LEFT_OUT * self.spread(last.at) * self.levels.left_out
+        left_out = LEFT_OUT[self.unit_of_slopes] * self.spread(last.at) * self.levels.left_out
         equation = EstimatingEquation(
             score=hessian.back @ last.value,
             hessian=hessian.matrix,
@@ -436,8 +444,9 @@ class OneStep(Problem, ABC):
             meat_noise=meat.noise,
             per_eta=self.per_eta,
         )
+        equation, held = self.without_hidden_levels(equation)
         facts = {"clipped_share": lengths.clipped_share(clip.radius), **doubts.facts, **self.sizes.diagnostics}
-        return Fitted(equation, (*self.notes(), *doubts.notes), facts)
+        return Fitted(equation, (*self.notes(), *held, *doubts.notes), facts)
 
     def estimate(self) -> Estimate:
         """Return the estimate: the solution of the equation; without intervals if the user wants none."""
@@ -471,6 +480,10 @@ class OneStep(Problem, ABC):
     def excess(self, lengths: Any, clip: Clip, meat: Meat, hessian: Hessian) -> float | FloatArray:
         """Return a bound on the clipping bias of each coordinate of the score; by default all have the same bound."""
         return clip.excess
+
+    def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
+        """Return the equation without the constants of levels that noise hides, and notes; by default all remain."""
+        return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
         """Return further errors of the estimating equation; by default the Hessian's noise times the step."""

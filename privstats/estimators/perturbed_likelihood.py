@@ -24,7 +24,6 @@ from privstats.estimators.constants import (
     ETA_SIGNAL,
     FAR_PSI,
     FIRST_LEAST,
-    LEVEL_ROWS,
     MATRIX_NOISE,
     PLACES,
     SQUARES_NOISE,
@@ -35,7 +34,6 @@ from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins
 from privstats.estimators.one_step import Doubts, Hessian, LastRelease, Pilot, Step
 from privstats.estimators.preconditioner import Start
 from privstats.estimators.ridges import curvature_of, of_shortest
-from privstats.estimators.synthetic import whitening
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate
 from privstats.inference.matrix import NoisyMatrix
@@ -102,7 +100,7 @@ class PerturbedLogLink:
         loss = self.loss.in_units(design.response_center, design.response_half)
         if self.margins:
             check_margins(public)
-        problem = rough_fit(ask, by, public, loss, ("coefficients",), LEVEL_ROWS[by.shares])
+        problem = rough_fit(ask, by, public, loss, ("coefficients",))
         problem = problem.assuming(self.tail, self.cov_type, "counted")
         estimate = TiltedLogLink.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
@@ -132,10 +130,8 @@ class TiltedLogLink(LikelihoodStep):
         return ObjectivePerturbation(BOUNDED_TILT)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the whitening matrix for the information of synthetic rows plus the ridge of rare levels."""
-        start = pilot.start
-        W = self.start.W
-        return whitening(self.synthetic.rows, self.information(start), (W.T * self.levels.ridge) @ W)
+        """Return the matrix that whitens the predictors by the information at the pilot's coefficients."""
+        return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
         """Return the synthetic rows in coordinates of the predictors w."""

@@ -48,6 +48,7 @@ from privstats.estimators.constants import (
     NARROWEST,
     NEAR_ORDER,
     PILOT_RIDGE,
+    READABLE,
     SECOND_WIDTHS,
     VISIBLE,
 )
@@ -254,8 +255,8 @@ class Shared:
         middle, scale, below_noise = scales.center.copy(), scales.scale.copy(), scales.below_noise.copy()
         middle[-1], scale[-1], below_noise[-1] = 0.0, 1 / CLIPPED_AT, False
         scales = replace(scales, center=middle, scale=scale, below_noise=below_noise)
-        box, rows_for_one = TransformedBox(public.design, half), KERNEL_ROWS[by.shares] / sparsest(taus)
-        problem = begun_about(ask, about, by, public, box, scales, sizes, share_of, item, rows_for_one)
+        box, least = TransformedBox(public.design, half), READABLE[by.shares] * KERNEL_ROWS[by.shares] / sparsest(taus)
+        problem = begun_about(ask, about, by, public, box, scales, sizes, share_of, item, least)
         start = problem.start
         constant = start.to_theta @ problem.constant * center
         start = replace(start, theta=start.theta * half + constant, sigma=unit)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, fdtrc, gammaincinv
 
 from privstats.inference.error_law import CERTAIN, ErrorLaw, critical, mixed_law
-from privstats.inference.matrix import NoisyMatrix
+from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.noise import Loading, total_covariance
 from privstats.inference.notes import (
     Note,
@@ -290,6 +290,33 @@ class EstimatingEquation:
             meat_noise=() if self.meat_noise is None else (self.meat_noise.mapped(F.T),),
             remarks=tuple(notes),
             diagnostics={**known, **(diagnostics or {})},
+        )
+
+    def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
+        """Return the equation without a direction of theta, (c,), along which theta is off by at most `most`.
+
+        Let b be the direction in coordinates t, H = A + N the Hessian with its noise N, and T a basis of the vectors
+        orthogonal to ``H b + s b``. For ``t = T t' + r b`` the equation is ``T'(score - A T t') - T'H b r + T'N b r``:
+        only the last two terms depend on the unknown r. The multiple s of b raises the information along b to the least
+        at which b is identified, so that b does not lie in the span of T where H b is mere noise.
+        """
+        b = self.coordinates.back @ direction
+        through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
+        least = HIDDEN * float(np.sqrt(self.hessian.variance_along(b[:, None])[0]))
+        raised = through + max(least - float(b @ through), 0.0) / squared * b
+        T = np.linalg.svd(raised[:, None], full_matrices=True)[0][:, 1:]
+        onto = self.coordinates
+        return replace(
+            self,
+            score=T.T @ self.score,
+            hessian=self.hessian.mapped(T),
+            meat=T.T @ self.meat @ T,
+            noises=tuple(T.T @ one for one in self.noises),
+            coordinates=Coordinates(onto.origin, onto.matrix @ T, np.column_stack([onto.hidden, direction])),
+            known=None if self.known is None else T.T @ self.known,
+            remaining=float(np.hypot(self.remaining, squared**0.5 * most)),
+            clipped=(*(T.T @ one for one in self.clipped), Allowance(T.T @ through[:, None], most)),
+            meat_noise=None if self.meat_noise is None else self.meat_noise.mapped(T),
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
