@@ -18,7 +18,7 @@ import pandas as pd
 import statsmodels.datasets as public
 
 from benchmarks.common import arguments
-from benchmarks.populations import FOLDER, HOUSES, POPULATIONS, Population, assets, lm, shown
+from benchmarks.populations import CPS, DOCTOR, FOLDER, HOUSES, POPULATIONS, WAGES, Population, assets, lm, shown
 
 USUAL = ({"mu": 1.0}, {"eps": 4.0})
 Rng = np.random.Generator
@@ -326,6 +326,12 @@ CASES = {
         Population(assets, "dp_rq", "net ~ income + age + size", POPULATIONS["assets_rq90"].domain, {"tau": 0.25}),
         promises=({"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}),
     ),
+    "schooling_rq25": Case(  # not given: three in eight men have twelve years, and the population's slopes are zero
+        rq("cps_1988_wages.csv", "education ~ np.log(wage) + C(ethnicity) + C(parttime)", WAGES, 0.25),
+        promises=({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
+    ),
+    "schooling_rq90": Case(rq("cps_asec_2024_wages.csv", "educ_years ~ log_wage + C(female)", CPS, 0.9), 5000),
+    "visits_rq50": Case(rq("german_doctor_visits.csv", "docvis ~ age + hhninc + C(female)", DOCTOR, 0.5), 5000),
     "randhie": Case(lm(partial(shipped, "randhie"), f"np.log1p(mdvis) ~ {HEALTH_TERMS}", HEALTH)),
     "randhie_counts": Case(
         glm(partial(shipped, "randhie"), f"mdvis ~ {HEALTH_TERMS}", HEALTH, family="poisson"), promises=({"mu": 1.0},)

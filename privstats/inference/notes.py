@@ -108,6 +108,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{names} not given: the last step was {size:~} times as long as the approximation allows. Remedy: a larger "
             "budget, more rows, or closer bounds of the predictors."
         ),
+        "one value": (
+            "{names} not given: up to {share} of the responses that the fitted quantile runs through have one and the "
+            "same value, where the score jumps, and errors are not normal. Remedy: another tau, or least squares."
+        ),
         "few outcomes": (
             "{names} not given: the estimates rest on {count} (effective number, expected from the "
             "releases) and about {needed:.0f} are needed for a normal error. Remedy: more rows, or merge the level "

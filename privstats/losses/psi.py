@@ -169,6 +169,23 @@ class Within:
 
 
 @dataclass(frozen=True, eq=False)
+class BinOfResidual:
+    """Number of the bin in which a row's ``y - z'theta`` lies: bin k from 1 on begins at ``low + (k - 1) width``.
+
+    Bin 0 has all smaller values; the set `Cells` puts larger values into its last cell.
+    """
+
+    theta: FloatArray
+    low: float
+    width: float
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        residual = block.response - block.times(self.theta[:, None])[:, 0]
+        number: FloatArray = np.floor((residual - self.low) / self.width) + 1
+        return number[:, None]
+
+
+@dataclass(frozen=True, eq=False)
 class StretchedResiduals:
     """Residuals ``y - z'theta`` of rows z on the scale asinh(residual / unit): linear near 0, else logarithmic."""
 

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from privstats.errors import OptionError
 from privstats.estimators.base import PURE
-from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
+from privstats.estimators.quantile_regression import Lumps, PerturbedQuantile, QuantileSteps
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import GaussianDP, PureDP
 from tests.conftest import thinned
@@ -64,6 +64,33 @@ def test_medians_with_atoms_have_no_interval_that_is_far_off():
     truth = np.array([1.0, 3.0, -2.0]) / 12
     covered, _, _ = coverage(QuantileSteps(), linear(with_atoms), GaussianDP(1.0), truth, repeats=12, **known)
     assert (covered >= 0.85).all()
+
+
+RESPONSES = {  # in bins; whether the values are farther apart than a bin
+    "whole numbers": (lambda rng, n: 3 * np.rint(rng.normal(size=n) * 2.5), True),
+    "heaped": (
+        lambda rng, n: np.where(rng.random(n) < 0.6, 4 * np.rint(rng.normal(0, 2, n)), rng.normal(0, 8, n)),
+        True,
+    ),
+    "two thirds at one value": (lambda rng, n: np.where(rng.random(n) < 0.67, 0.2, rng.normal(0, 8, n)), True),
+    "normal": (lambda rng, n: rng.normal(0, 5, n), False),
+    "a fine grid": (lambda rng, n: 0.3 * np.rint(rng.normal(0, 16, n)), False),
+    "a narrow peak": (lambda rng, n: rng.normal(0, np.where(rng.random(n) < 0.5, 0.8, 8.0)), False),
+}
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+@pytest.mark.parametrize("name", RESPONSES)
+def test_responses_with_few_values_are_told_from_a_density(name, law):
+    """At most one histogram in ten is taken for the other kind: counts of 10,000 rows have noise of sd 35 (eps = 4)."""
+    draw, few = RESPONSES[name]
+    wrong = []
+    for seed in range(60):
+        rng = public_stream(seed)
+        counts = np.histogram(draw(rng, 10_000), np.arange(-10, 10.1, 0.5))[0]
+        noise = rng.standard_normal(40) if law == "normal" else rng.laplace(0, 0.5**0.5, 40)
+        wrong.append(Lumps.of(counts + 35 * noise, 35.0).few is not few)
+    assert np.mean(wrong) <= 0.1
 
 
 @pytest.mark.parametrize("tau", [0.1, 0.9])

@@ -9,7 +9,8 @@ import statsmodels.formula.api as smf
 from scipy.stats import norm
 
 import privstats as ps
-from benchmarks.populations import POPULATIONS, reference
+from benchmarks.hard_cases import CASES
+from benchmarks.populations import FOLDER, POPULATIONS, plain, reference
 from tests.conftest import slow
 
 REPLICATES = 9
@@ -155,6 +156,22 @@ def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predi
     given = np.isfinite(covered).sum(axis=0)
     assert (given >= 8).all()
     assert (np.nanmean(covered, axis=0) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / given)).all()
+
+
+@pytest.mark.parametrize(("name", "budget"), [("schooling_rq25", {"eps": 4.0}), ("visits_rq50", {"mu": 1.0})])
+def test_quantiles_of_responses_with_few_values_cover_or_are_not_given(name, budget):
+    """Without the rule for few values a coefficient is missed by more than a third of the fits, in both cases."""
+    people = CASES[name].population
+    if not (FOLDER / str(people.source)).exists():
+        pytest.skip(f"{FOLDER / str(people.source)} is not there")
+    whole, right = people.rows(), []
+    truth = plain(reference(people, whole).params)
+    for seed in range(20):
+        rows = whole.iloc[np.random.default_rng([1, seed]).integers(0, len(whole), 10_000)].reset_index(drop=True)
+        fit = ps.dp_rq(people.formula, rows, domain=dict(people.domain), rng=seed, **people.options, **budget)
+        low, high = fit.conf_int().to_numpy().T
+        right.append(np.isnan(low) | ((low <= truth.to_numpy()) & (truth.to_numpy() <= high)))
+    assert (np.mean(right, axis=0) >= 0.93 - 2.6 * np.sqrt(0.05 * 0.95 / 20)).all()
 
 
 @pytest.mark.parametrize("tau", [0.1, slow(0.9)])
