@@ -181,7 +181,7 @@ class BinOfResidual:
 
     def __call__(self, block: RowBlock) -> FloatArray:
         residual = block.response - block.times(self.theta[:, None])[:, 0]
-        number: FloatArray = np.floor((residual - self.low) / self.width) + 1
+        number: FloatArray = np.rint((residual - self.low) / self.width + 0.5)
         return number[:, None]
 
 

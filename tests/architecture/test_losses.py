@@ -207,6 +207,7 @@ REGRESSIONS = {
     "AtLevels": [rows.AtLevels((np.array([True, False, True]),))],
     "OfTransformed": [psi.OfTransformed(rows.Linear(Q), psi.Standardized(0.1, 0.3, 3.0))],
     "Within": [psi.Within(THETA, (0.1, 0.5, 1.0))],
+    "BinOfResidual": [psi.BinOfResidual(THETA, -0.5, 0.1)],
     "StretchedResiduals": [psi.StretchedResiduals(THETA, 1e-3)],
     "LogSizes": [psi.LogSizes(THETA, 0.1, 1e-6)],
     "Shortened": [psi.Shortened(P, THETA, 0.4, 0.8)],
