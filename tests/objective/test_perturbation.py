@@ -324,6 +324,33 @@ def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
         assert scale < 1e-4 / min(1.0, eps)
 
 
+@dataclass(frozen=True, eq=False)
+class FewPasses(Rows):
+    """Sealed rows that refuse to be read more often than a solver that ends would read them."""
+
+    passes: list
+
+    def scan(self, take=np.asarray):
+        self.passes.append(take)
+        assert len(self.passes) < 100
+        return super().scan(take)
+
+
+@pytest.mark.parametrize("bits", [30, 97, 200])
+def test_rows_of_any_small_length_have_the_minimiser_of_longer_rows(bits):
+    """Rows, tilt and root of the ridge 2^-bits times as long: the minimiser is 2^bits times as long, to the last bit.
+
+    The tolerance is 2^-2bits times as large; at 97 bits it is far below 10^-60.
+    """
+    unit, tilt, x, found = 2.0**-bits, np.array([0.4, -0.7]), np.random.default_rng(5).uniform(-1, 1, (60, 2)), []
+    for scale, tolerance in ((1.0, 1e-25), (unit, 1e-8 * unit**2)):
+        within = losses(2, radius=scale, curvature=2 * scale**2, longest=2 * scale)
+        rows = np.column_stack([np.ones(60), x * scale, np.arange(60) % 3 == 0, np.zeros(60)])
+        scan = FewPasses(within.project(rows), []).scan
+        found.append(minimise_rows(Tilted(scan, within, scale**2, tilt * scale), tolerance))
+    np.testing.assert_array_equal(found[1] * unit, found[0])
+
+
 @pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), ClippedExponential(1.0)])
 def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(loss):
     """Rows whose residual is the half-width, or the limit, to the last bit: rounding decides their curvature."""

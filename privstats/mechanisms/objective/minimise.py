@@ -3,8 +3,8 @@ r"""Minimisers of a sum of row losses, a ridge and a linear term, with a proved 
 ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is gamma-strongly convex, so that
 ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Convergence is never assumed: the result of Newton's method in
 float64 is accepted only if a bound of the gradient, rounding included, proves that it is close enough. Otherwise the
-gradient is computed in decimal arithmetic of sixty digits, in steps whose number is finite by the theorem below. No
-data raise an error, for example if a response is separated or constant.
+gradient is computed in decimal arithmetic, with so many digits that its rounding is far below the tolerance, in steps
+whose number is finite by the theorem below. No data raise an error, for example if a response is separated or constant.
 
 Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
 theta depends on the division of the rows into parts, or on their order.
@@ -35,7 +35,8 @@ SCORE_BITS = 49  # score entries are multiples of (their bound) / 2^49: sums ove
 HESSIAN_BITS = 20  # factors of Hessian entries are multiples of (their bound) / 2^20: sums of `ROWS` rows are <= 2^53
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
 CLOSE = 0.1  # a Newton step is halved if it leaves more than this share of the slope in its direction
-DIGITS = 60
+DIGITS = 60  # smallest number of decimal digits, and of digits after the point
+SPARE_DIGITS = 40  # number of digits below the tolerance: sums of 10^15 rows still have a much smaller error
 
 Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a function to each part of the rows
 
@@ -195,7 +196,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     """Return the minimiser, computed with gradients in decimal arithmetic and then rounded to float64."""
     tilt, within, loss = [Decimal(value) for value in f.tilt.tolist()], f.within, f.within.loss
-    d, gamma, enough = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2
+    d, gamma, enough, digits = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2, digits_for(within, tolerance)
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
     found = f.scan(Derivatives(Steepest(loss), start, 1.0, root, False))
     many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d), dtype=object)), *found, strict=True))
@@ -205,12 +206,12 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 
     def gradient(theta: list[Decimal]) -> list[Decimal]:
-        scores = [[0] * d, *f.scan(DecimalScores(loss, tuple(theta)))]
-        sums = [Decimal(sum(column)).scaleb(-DIGITS) for column in zip(*scores, strict=True)]
+        scores = [[0] * d, *f.scan(DecimalScores(loss, tuple(theta), digits))]
+        sums = [Decimal(sum(column)).scaleb(-digits) for column in zip(*scores, strict=True)]
         return [gamma * value + push + score for value, push, score in zip(theta, tilt, sums, strict=True)]
 
     with localcontext() as context:
-        context.prec = DIGITS  # rounding, about n d 10^-60 of the longest row, is far below half the tolerance
+        context.prec = digits
         theta = [Decimal(value) for value in start.tolist()]
         g = gradient(theta)
         least = size = _length(g)
@@ -223,6 +224,17 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
             theta, g, size = new, tried, _length(tried)
             least = min(least, size)
         return np.array([float(value) for value in theta])
+
+
+def digits_for(within: BoundedLosses, tolerance: float) -> int:
+    """Return the number of decimal digits with which the rounding of the gradient is far below the tolerance.
+
+    A score is at most ``radius max_slope`` long. Over n rows, its relative rounding and its multiples of ``10^-digits``
+    add up to about ``n d 10^-digits max(1, radius max_slope)``, and to n times as much through the linear predictor,
+    since theta is at most ``n radius max_slope / gamma`` long.
+    """
+    largest = max(1.0, within.radius * within.loss.max_slope)
+    return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))
 
 
 @dataclass(frozen=True)
@@ -238,20 +250,21 @@ class Steepest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecimalScores:
-    """Function that adds up scores of rows at theta to sixty digits, as multiples of 10^-60."""
+    """Function that adds up scores of rows at theta to a number of digits, as multiples of 10^-digits."""
 
     loss: RowLoss
     theta: tuple[Decimal, ...]
+    digits: int
 
     def __call__(self, part: FloatArray) -> list[int]:
         """Return the sum of the scores of the rows in one part of the data."""
         sums = [0] * len(self.theta)
         with localcontext() as context:
-            context.prec = DIGITS
+            context.prec = self.digits
             for row in part.tolist():
                 weight, *x, y, offset = map(Decimal, row)
                 score = weight * self.loss.exact_slope(_dot(x, self.theta) + offset, y)
-                sums = [one + int((score * entry).scaleb(DIGITS)) for one, entry in zip(sums, x, strict=True)]
+                sums = [one + int((score * entry).scaleb(self.digits)) for one, entry in zip(sums, x, strict=True)]
         return sums
 
 
