@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -38,8 +39,8 @@ TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them,
 class DaskFrame:
     """A Dask DataFrame as a source of rows.
 
-    The requested columns are loaded once, and stay on the workers during the fit. Without a scheduler of tasks, this
-    process reads the partitions one after the other.
+    The requested columns are loaded once, and stay on the workers during the fit; the workers are silent as long.
+    Without a scheduler of tasks, this process reads the partitions one after the other.
 
     Parameters
     ----------
@@ -54,11 +55,11 @@ class DaskFrame:
     frame: Any
     in_memory = False
     parts: int = field(default=0, init=False)
+    _silence: ExitStack | None = field(default=None, init=False)
 
     @property
     def n(self) -> int:
-        client = client_of_dask()
-        with nullcontext() if client is None else silent(client):
+        with nullcontext() if (client := client_of_dask()) is None else self._silent(client):
             return len(self.frame)
 
     def head(self) -> pd.DataFrame:
@@ -81,13 +82,15 @@ class DaskFrame:
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
         from distributed import as_completed
 
-        with silent(client):
+        with self._silent(client):
             what = (work.reads, work.unit)
             if what not in self._loaded:
                 self._loaded[what] = client.compute(self._planned[what])
                 tasks = [[k] for k in range(self.parts)]
             else:
-                tasks = tasks_of(client, self._loaded[what])
+                if what not in self._tasks:
+                    self._tasks[what] = tasks_of(client, self._loaded[what])
+                tasks = self._tasks[what]
             rows = [[self._loaded[what][k] for k in some] for some in tasks]
             asked = client.map(partial(answers_of, work), tasks, rows, pure=False, key="privstats")
             try:
@@ -95,6 +98,21 @@ class DaskFrame:
             finally:
                 with suppress(Exception):  # the scheduler may have stopped
                     client.cancel(asked)
+
+    @contextmanager
+    def _silent(self, client: Any) -> Iterator[None]:
+        """Silence the workers until the fit ends, when nothing refers to this source any more, or a pass fails."""
+        if self._silence is None:
+            with ExitStack() as opened:
+                opened.enter_context(silent(client))
+                self._silence = opened.pop_all()
+            weakref.finalize(self, self._silence.close).atexit = False
+        try:
+            yield
+        except BaseException:
+            failed, self._silence = self._silence, None
+            with failed:  # waits for the other tasks of this pass
+                raise
 
     def _partitions(self, work: Work) -> list[Any]:
         """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
@@ -110,6 +128,11 @@ class DaskFrame:
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
         """Cache of partitions that are not loaded yet; keys are the columns read and the column of privacy units."""
+        return {}
+
+    @cached_property
+    def _tasks(self) -> dict[Any, list[list[int]]]:
+        """Cache of the parts that each task of a pass reads, after the first pass; the keys are the same."""
         return {}
 
     @cached_property

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -261,6 +262,31 @@ def test_workers_stay_silent_until_the_other_tasks_of_a_failed_pass_have_ended(m
     assert told == ["silent", "speaks"]
 
 
+def test_workers_are_silenced_once_a_fit_and_speak_when_the_fit_ends_or_a_pass_fails(monkeypatch):
+    told = []
+
+    @contextmanager
+    def heard(client):
+        told.append("silent")
+        try:
+            yield
+        finally:
+            told.append("speaks")
+
+    monkeypatch.setattr(dask_frames, "silent", heard)
+    source = DaskFrame(in_parts(data_of()))
+    for _ in range(3):
+        with source._silent(None):
+            assert told == ["silent"]
+    with pytest.raises(ValueError, match="a part"), source._silent(None):
+        raise ValueError("a part")
+    assert told == ["silent", "speaks"]
+    with source._silent(None):
+        pass
+    del source
+    assert told == ["silent", "speaks"] * 2
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """A scheduler with two workers, each a process."""
@@ -289,6 +315,16 @@ def test_workers_write_nothing_of_a_task_that_fails_and_speak_again_afterwards(c
     assert not reveals(str(error.value) + written())
     assert cluster.submit(lambda: 1 // 0, pure=False).exception() is not None
     assert "ZeroDivisionError" in written()
+
+
+@pytest.mark.slow
+def test_workers_are_called_once_to_be_silent_during_a_fit_and_speak_afterwards(cluster, monkeypatch):
+    calls, told = [], cluster.register_plugin
+    monkeypatch.setattr(cluster, "register_plugin", lambda *args, **more: calls.append(1) or told(*args, **more))
+    CALLS["lm newton"](in_parts(data_of()), rng=1)
+    assert len(calls) == 1
+    assert cluster.submit(lambda: [].pop(), pure=False).exception() is not None
+    assert "pop from empty list" in "".join(text for log in cluster.get_worker_logs().values() for _, text in log)
 
 
 @pytest.mark.slow
