@@ -80,18 +80,16 @@ class DaskFrame:
         return self._on_workers(client, work)
 
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
-        from distributed import as_completed
+        from distributed import as_completed, wait
 
         with self._silent(client):
             what = (work.reads, work.unit)
             if what not in self._loaded:
-                self._loaded[what] = client.compute(self._planned[what])
-                tasks = [[k] for k in range(self.parts)]
-            else:
-                if what not in self._tasks:
-                    self._tasks[what] = tasks_of(client, self._loaded[what])
-                tasks = self._tasks[what]
-            rows = [[self._loaded[what][k] for k in some] for some in tasks]
+                loaded = client.compute(self._planned[what])
+                wait(loaded)
+                self._loaded[what] = loaded, tasks_of(client, loaded)
+            loaded, tasks = self._loaded[what]
+            rows = [[loaded[k] for k in some] for some in tasks]
             asked = client.map(partial(answers_of, work), tasks, rows, pure=False, key="privstats")
             try:
                 yield from (answer for _, some in as_completed(asked, with_results=True) for answer in some)
@@ -131,13 +129,8 @@ class DaskFrame:
         return {}
 
     @cached_property
-    def _tasks(self) -> dict[Any, list[list[int]]]:
-        """Cache of the parts that each task of a pass reads, after the first pass; the keys are the same."""
-        return {}
-
-    @cached_property
-    def _loaded(self) -> dict[Any, list[Any]]:
-        """Cache of partitions loaded on the workers; keys are the columns read and the column of privacy units."""
+    def _loaded(self) -> dict[Any, tuple[list[Any], list[list[int]]]]:
+        """Cache of partitions on the workers, and of each task's partitions; keys are as for partitions not loaded."""
         return {}
 
 
