@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privstats.mechanisms.order.joint import HEAPED, Parts, draw_joint, laplace_kernel
+from privstats.mechanisms.order.joint import (
+    HEAPED,
+    Parts,
+    draw_joint,
+    empty_cells,
+    forward_pass,
+    laplace_kernel,
+    same_gap,
+)
 from privstats.mechanisms.order.rank_sampler import draw_rank, log_density
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.rank_law import (
@@ -130,6 +138,21 @@ def test_the_kernel_sums_what_it_says():
             terms = [[x[i] - 0.7 * abs(after[k] - before[i]) for i in range(k)] or [-np.inf] for k in range(K)]
             summed = laplace_kernel(x, before, after, 0.7)
             np.testing.assert_allclose(summed, list(map(np.logaddexp.reduce, terms)), atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [2.0, 8.0, np.inf])
+def test_the_sums_over_placements_leave_out_only_terms_that_change_no_bit(width):
+    rng = np.random.default_rng(8)
+    for J, K in ((2, 5), (7, 12), (30, 60)):
+        errors = np.clip(np.arange(K) - np.sort(rng.uniform(0, K - 1, J))[:, None], -width, width)
+        lengths, rates = rng.choice([0.0, 1.0, 1e3, 2.0**50], K), np.exp(2 * rng.normal(size=J + 1))
+        arrive, leave = forward_pass(errors, lengths, rates)
+        with np.errstate(divide="ignore"):
+            log_length = np.log(lengths)
+        for j in range(1, J + 1):
+            cells = enumerate(empty_cells(errors[:j], rates), 1)
+            terms = np.stack([same_gap(m, log_length, arrive[j - m], empty) for m, empty in cells])
+            np.testing.assert_allclose(leave[j], np.logaddexp.reduce(terms), rtol=1e-13)
 
 
 def joint_law(values, low, high, targets, rates):

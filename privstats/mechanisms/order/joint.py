@@ -263,16 +263,35 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     with np.errstate(divide="ignore"):
         log_length = np.log(lengths)
     for j in range(1, len(errors) + 1):
-        cells = enumerate(empty_cells(errors[:j], rates), 1)
-        terms = (same_gap(m, log_length, arrive[j - m], empty) for m, empty in cells)
-        total = next(terms)
-        for term in terms:
-            counts = np.flatnonzero(term > total - NEGLIGIBLE)
-            total[counts] = np.logaddexp(total[counts], term[counts])
-        leave.append(total)
+        leave.append(placed(arrive, leave, errors[:j], log_length, rates))
         if j < len(errors):
-            arrive.append(laplace_kernel(total, errors[j - 1], errors[j], rates[j]))
+            arrive.append(laplace_kernel(leave[j], errors[j - 1], errors[j], rates[j]))
     return arrive, leave
+
+
+def placed(
+    arrive: list[FloatArray], leave: list[FloatArray], errors: FloatArray, log_length: FloatArray, rates: FloatArray
+) -> FloatArray:
+    """Return ``leave[j]``, j = len(errors), from the sums of `forward_pass` for fewer boundaries.
+
+    In gap i it is the logarithm of a sum of j terms: m = 1, ..., j boundaries in the gap. As ``(s + m - 1)! >= s! m!``
+    for s >= 1, the terms of m and more boundaries are at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, less
+    the cost of m - 1 empty cells. Once this bound is negligible in most gaps, only the other gaps are added up.
+    """
+    j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
+    every: IntArray = np.arange(len(total))
+    gaps: slice | IntArray = slice(None)
+    for m in range(2, j + 1):
+        k = j - m + 1
+        cost = cost + rates[k] * (errors[k - 1, gaps] - errors[k, gaps])
+        bound = same_gap(m - 1, log_length[gaps], leave[k][gaps], cost + math.log(m))
+        matter = np.flatnonzero(bound > total[gaps] - NEGLIGIBLE)
+        if not len(matter):
+            break
+        if 2 * len(matter) < len(cost):
+            gaps, cost = every[gaps][matter], cost[matter]
+        total[gaps] = np.logaddexp(total[gaps], same_gap(m, log_length[gaps], arrive[j - m][gaps], cost))
+    return total
 
 
 def backward_pass(
