@@ -72,9 +72,11 @@ class NumericFactor:
 
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
         """Return the expression's values in rows that were checked and clamped, shape (n, 1); NaN where undefined."""
+        if isinstance(self.node, ast.Name) and self.node.id == self.code and not isinstance(rows[self.code], Coded):
+            plain_column: FloatArray = rows[self.code]
+            return plain_column[:, None]  # already clamped
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
-        column = isinstance(self.node, ast.Name) and self.node.id == self.code  # a plain column: already clamped
-        return (self.within.clamp(values) if clamp and not column else values)[:, None]
+        return (self.within.clamp(values) if clamp else values)[:, None]
 
     @cached_property
     def is_condition(self) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.formula.block import CHUNK
 
-BATCH_ROWS = 8 * CHUNK  # number of rows in a batch: a multiple of the number of rows in a block
+BATCH_ROWS = 16 * CHUNK  # number of rows in a batch: a multiple of the number of rows in a block
 FEW_ROWS = 4 * CHUNK  # batches with fewer rows are joined to the next ones
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
