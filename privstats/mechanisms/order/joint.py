@@ -263,13 +263,13 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     with np.errstate(divide="ignore"):
         log_length = np.log(lengths)
     for j in range(1, len(errors) + 1):
-        leave.append(placed(arrive, leave, errors[:j], log_length, rates))
+        leave.append(in_gaps(arrive, leave, errors[:j], log_length, rates))
         if j < len(errors):
             arrive.append(laplace_kernel(leave[j], errors[j - 1], errors[j], rates[j]))
     return arrive, leave
 
 
-def placed(
+def in_gaps(
     arrive: list[FloatArray], leave: list[FloatArray], errors: FloatArray, log_length: FloatArray, rates: FloatArray
 ) -> FloatArray:
     """Return ``leave[j]``, j = len(errors), from the sums of `forward_pass` for fewer boundaries.
