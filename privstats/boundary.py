@@ -7,7 +7,6 @@ raised anew without its original frames and without a chained exception.
 from __future__ import annotations
 
 import functools
-from asyncio import CancelledError
 from collections.abc import Callable
 from pathlib import Path
 from traceback import extract_tb
@@ -16,7 +15,6 @@ from typing import ParamSpec, TypeVar
 from privstats.errors import ChargedInterrupt, PrivacyError, PrivstatsError, PrivstatsWarning
 
 INTERRUPTED = "interrupted after the ledger was charged: nothing is released, and the budget of this call is spent"
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,4 +53,11 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
     except ChargedInterrupt:
         return _Refusal(KeyboardInterrupt(INTERRUPTED))
     except BaseException as stop:  # an interrupt is passed on without text and frames
-        return _Refusal(next((kind() for kind in STOPS if isinstance(stop, kind)), KeyboardInterrupt()))
+        return _Refusal(next((kind() for kind in _stops() if isinstance(stop, kind)), KeyboardInterrupt()))
+
+
+def _stops() -> tuple[type[BaseException], ...]:
+    """Return the kinds of interrupts that leave the package as they are."""
+    from asyncio import CancelledError  # slow to import
+
+    return KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError

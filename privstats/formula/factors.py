@@ -23,7 +23,7 @@ from privstats.formula.declarations import Estimated, Levels, Numbers, plain
 from privstats.formula.domain import Domain
 from privstats.formula.expression import bounds_of, columns, is_total, parse
 from privstats.formula.interval import EVERYTHING, Interval
-from privstats.formula.language import CODINGS, coding, level_probe, numeric_probe
+from privstats.formula.language import CODINGS, coding, level_probe, numeric_probe, plain_coding
 from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
@@ -228,7 +228,7 @@ def factor(code: str, domain: Domain) -> Factor:
 
 def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
     """Return a column of levels with the usual coding: dummies of all levels but the first."""
-    return LevelFactor(code, name, levels, CODINGS["Treatment"]())
+    return LevelFactor(code, name, levels, plain_coding("Treatment"))
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
@@ -257,7 +257,7 @@ def cut_factor(code: str, domain: Domain) -> CutFactor | None:
         raise FormulaError(f"'{code}' is not understood; write cut(x, [0, 1, 2]), with three or more edges, ascending")
     check_covered(edges, part)
     levels = Levels(interval_names(edges))
-    return CutFactor(code, code, levels, CODINGS["Treatment"](), part, edges)
+    return CutFactor(code, code, levels, plain_coding("Treatment"), part, edges)
 
 
 def as_edges(bins: Any) -> tuple[float, ...]:
@@ -458,9 +458,9 @@ def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain
 def _coding(code: str, name: str, how: ast.expr | None, levels: Levels) -> Any:
     match how:
         case None:
-            return CODINGS["Treatment"]()
+            return plain_coding("Treatment")
         case ast.Name(id=kind) if kind in CODINGS:
-            return CODINGS[kind]()
+            return plain_coding(kind)
         case ast.Call(func=ast.Name(id=kind), args=arguments, keywords=keywords) if kind in CODINGS:
             return _built(code, name, kind, arguments, keywords, levels)
     raise FormulaError(f"the coding in '{code}' is not known; write one of {', '.join(CODINGS)}, as in C({name}, Sum)")

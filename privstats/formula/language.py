@@ -1,7 +1,8 @@
 """The interface to the package patsy, which parses formulas, codes factors, names columns and reads hypotheses.
 
 patsy gets texts, declared levels and public points, never a row of the data. It decides which dummies are redundant,
-how columns are named, and the values of contrasts and spline bases. No other file imports patsy.
+how columns are named, and the values of contrasts and spline bases. No other file imports patsy, and patsy is imported
+when a formula is first read, so that the import of this package stays fast.
 """
 
 from __future__ import annotations
@@ -15,18 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from patsy import DesignInfo, Diff, Helmert, ModelDesc, NAAction, Poly, Sum, Term, Treatment
-from patsy.build import design_matrix_builders
-from patsy.categorical import C
-from patsy.mgcv_cubic_splines import CC, CR
-from patsy.parse_formula import parse_formula as patsy_tree
-from patsy.splines import BS
 
 from privstats.errors import FormulaError
 from privstats.numerics.law import FloatArray
 
-CODINGS: dict[str, type] = {kind.__name__: kind for kind in (Treatment, Sum, Helmert, Poly, Diff)}
-SPLINES: dict[str, type] = {"bs": BS, "cr": CR, "cc": CC}
+CODINGS = ("Treatment", "Sum", "Helmert", "Poly", "Diff")
+SPLINES = ("bs", "cr", "cc")
 TICKS = re.compile(r"`([^`]*)`?")
 NAME = re.compile(r"[^\W\d][\w.]*")
 FORMULAS = 64  # largest number of cached formulas
@@ -68,6 +63,13 @@ class Subterm:
     columns: int
 
 
+def _patsy() -> Any:
+    """Return the package patsy."""
+    import patsy
+
+    return patsy
+
+
 def a(value: object) -> str:
     """Return the type of a value with its article: "an int"."""
     kind = type(value).__name__
@@ -95,14 +97,14 @@ def parse_formula(formula: Any, like: str) -> Formula:
 def _read(formula: str) -> Formula | None:
     """Return a parsed formula; None if the text cannot be read as a formula."""
     try:
-        tree, read = patsy_tree(formula), ModelDesc.from_formula(formula)
+        tree, read = _patsy().parse_formula.parse_formula(formula), _patsy().ModelDesc.from_formula(formula)
     except Exception:  # patsy raises more than PatsyError on malformed text
         return None
     sides = [tuple(_codes(term) for term in side) for side in (read.lhs_termlist, read.rhs_termlist)]
     return Formula(sides[0], sides[1], tuple(dict.fromkeys(_written(tree))))
 
 
-def _codes(term: Term) -> tuple[str, ...]:
+def _codes(term: Any) -> tuple[str, ...]:
     return tuple(part.code for part in term.factors)
 
 
@@ -144,7 +146,8 @@ def numeric_probe(columns: int) -> Any:
 
 def level_probe(levels: Sequence[Any], contrast: Any) -> Any:
     """Return one synthetic row, for patsy, of a factor with these levels and this coding (contrasts)."""
-    return C(pd.Categorical.from_codes([0], categories=pd.Index(list(levels), dtype=object)), contrast)
+    level = pd.Categorical.from_codes([0], categories=pd.Index(list(levels), dtype=object))
+    return _patsy().categorical.C(level, contrast)
 
 
 def code_columns(
@@ -179,9 +182,11 @@ def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any])
 
 def _coded(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> Any:
     """Return patsy's coding of the terms; None if patsy fails, for instance because two columns have one name."""
-    ours = [Term([_Probe(code, probes[code]) for code in term]) for term in terms]
+    patsy = _patsy()
+    ours = [patsy.Term([_Probe(code, probes[code]) for code in term]) for term in terms]
+    complete = patsy.NAAction(on_NA="raise", NA_types=[])
     try:
-        return design_matrix_builders([ours], lambda: iter([{}]), 0, NAAction(on_NA="raise", NA_types=[]))[0]
+        return patsy.build.design_matrix_builders([ours], lambda: iter([{}]), 0, complete)[0]
     except Exception:
         return None
 
@@ -191,10 +196,15 @@ def _subterm(part: Any) -> Subterm:
     return Subterm(tuple(factor.code for factor in part.factors), contrasts, int(part.num_columns))
 
 
+def plain_coding(kind: str) -> Any:
+    """Return one of patsy's `CODINGS` (contrasts) without arguments."""
+    return getattr(_patsy(), kind)()
+
+
 def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
     """Return patsy's coding (contrasts) of levels; None if the arguments of the coding do not fit the levels."""
     try:
-        made = CODINGS[kind](*arguments, **keywords)
+        made = getattr(_patsy(), kind)(*arguments, **keywords)
         made.code_without_intercept(list(levels))
     except Exception:
         return None
@@ -208,7 +218,7 @@ def full_coding(levels: Sequence[Any], contrast: Any) -> FloatArray:
 
 def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], FloatArray]:
     """Return a spline basis on [0, 1] as a function of public points, shape (points,) to (points, columns)."""
-    basis = SPLINES[kind]()
+    basis = getattr(_patsy().builtins, kind).__patsy_stateful_transform__()
     basis.memorize_chunk(np.array([0.0, 0.5, 1.0]), **options)
     basis.memorize_finish()
     return lambda points: np.asarray(basis.transform(points, **options), dtype=float).reshape(len(points), -1)
@@ -223,7 +233,7 @@ def constraint(names: Sequence[str], hypothesis: Any) -> tuple[FloatArray, NDArr
         If the hypothesis names an unknown coefficient, or cannot be read as linear equations.
     """
     try:
-        read = DesignInfo(list(names)).linear_constraint(hypothesis)
+        read = _patsy().DesignInfo(list(names)).linear_constraint(hypothesis)
     except Exception:  # patsy raises more than PatsyError
         read = None
     if read is not None:

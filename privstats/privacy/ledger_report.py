@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import Any
 
 import pandas as pd
-from tabulate import tabulate
 
 from privstats.privacy.account import Account, Entry, promises_of
 from privstats.privacy.drawing import COLORS, entitle, new_axes
@@ -50,6 +49,8 @@ def cost_of(account: Account, entry: Entry) -> Promise:
 
 def report(account: Account) -> str:
     """Return all charges of a ledger, their joint cost and the rest of the budget, as text."""
+    from tabulate import tabulate  # slow to import
+
     table = frame(account)
     rows = [
         (k, f"{row.time:%Y-%m-%d %H:%M}", row.analyst, _fit(row), _rounded(row.cost), _size(row.total))

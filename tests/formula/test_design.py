@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import patsy
 import pytest
-from patsy.parse_formula import parse_formula as patsy_tree
 
 from privstats.errors import DomainError, FormulaError, PrivstatsWarning
 from privstats.formula import language
@@ -659,8 +658,8 @@ def test_estimated_counts_stay_what_a_family_can_have():
 
 
 def test_a_formula_is_parsed_once_by_all_who_ask(monkeypatch):
-    read = []
-    monkeypatch.setattr(language, "patsy_tree", lambda formula: read.append(formula) or patsy_tree(formula))
+    read, once = [], patsy.parse_formula.parse_formula
+    monkeypatch.setattr(patsy.parse_formula, "parse_formula", lambda formula: read.append(formula) or once(formula))
     formula = "once ~ only + log"
     first = language.parse_formula(formula, "y ~ x")
     assert language.parse_formula(formula, "y") == first
