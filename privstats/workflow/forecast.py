@@ -47,6 +47,7 @@ FORECAST = ["std_error", "width", "noise_share", "ratio"]
 OF_WIDTH = FORECAST.index("width")
 
 T = TypeVar("T")
+Settled = Callable[[int, FloatArray, list[str]], bool]  # of the last fit: number, widths, names of the terms
 
 
 class Forecast(Conversation):
@@ -199,7 +200,7 @@ def expected(
     assumed: Assumption,
     fits: Sequence[int],
     most: int,
-    settled: Callable[[pd.DataFrame], bool] = lambda _: False,
+    settled: Settled = lambda *_: False,
 ) -> pd.DataFrame:
     """Return the expected standard errors and interval widths of a plan.
 
@@ -222,12 +223,12 @@ def expected(
     assumed : Assumption
         Assumptions by which synthetic rows are simulated.
     fits : sequence of int
-        Numbers (identifiers) of the simulated fits whose median is returned.
+        Numbers (identifiers) of the simulated fits whose median is returned, in the order in which they are made.
     most : int
         Largest number of simulated fits, if the widths of intervals differ much.
     settled : callable
-        Returns whether more simulated fits are unnecessary, given the widths so far: a row for each term and a column
-        for each fit; a width is infinite if the interval is not reported.
+        Returns whether more simulated fits are unnecessary, given the number and the widths of the last one and the
+        names of the terms; a width is infinite if the interval is not reported.
 
     Returns
     -------
@@ -236,22 +237,24 @@ def expected(
         most simulated fits chose, and whether all fits were made.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
-    branches, tables, said = Counter[str | None](), list[FloatArray](), dict[Any, Release]()
+    branches, tables, said = dict[int, str | None](), list[FloatArray](), dict[Any, Release]()
     whole = False
     while not whole:
-        ask = Forecast(rows, planned, n, fits[len(tables)] if len(tables) < len(fits) else len(tables), said)
+        fit = fits[len(tables)] if len(tables) < len(fits) else len(tables)
+        ask = Forecast(rows, planned, n, fit, said)
         estimate = converse(ask, public)
         tables.append(_expected(estimate))
-        branches[ask.chosen] += 1
+        branches[fit] = ask.chosen
         widths = np.array([table[:, OF_WIDTH] for table in tables])
         wanted = len(fits) if len(tables) < len(fits) or error_of_median(widths) <= SETTLED else most
         whole = len(tables) >= wanted
-        if settled(pd.DataFrame(widths.T, index=list(estimate.names))):
+        if settled(fit, widths[-1], list(estimate.names)):
             break
     median = np.median(tables, axis=0)
     table = pd.DataFrame(np.where(np.isinf(median), math.nan, median), list(estimate.names), FORECAST)
     table["given"] = np.isfinite(widths).mean(axis=0)
-    table.attrs |= {"branch": branches.most_common(1)[0][0], "whole": whole}
+    chosen = Counter(branches[fit] for fit in sorted(branches))
+    table.attrs |= {"branch": chosen.most_common(1)[0][0], "whole": whole}
     return table
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privstats.boundary import door
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
@@ -26,6 +27,7 @@ from privstats.mechanisms.order.rank import Rank
 from privstats.mechanisms.random import streams
 from privstats.models.base import Choice, Model
 from privstats.numerics.exact import Total
+from privstats.numerics.law import FloatArray
 from privstats.privacy.account import Account
 from privstats.privacy.promise import ApproxDP, Neighbors, Promise, Relation
 from privstats.privacy.release import Release
@@ -41,14 +43,13 @@ from privstats.workflow.plan_plot import draw_shares
 from privstats.workflow.plan_text import described
 from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
-from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, is_settled, narrow_enough
+from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Beyond, Widths, narrow_enough
 
 ROUNDS = 6  # largest number of trial runs, on few and many rows in turn, until two in a row ask the same queries
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
 MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
 LEAST, MOST_BUDGET = 1e-9, 1e4  # in a search for a budget: least multiple of the planned budget, and largest budget
-Settled = Callable[[pd.DataFrame], bool]  # whether more simulated fits are unnecessary, given the widths so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +256,8 @@ class Plan:
         like: pd.DataFrame | None = None,
         residual: float | None = None,
         most: int = 0,
-        settled: Settled = lambda _: False,
+        fits: Sequence[int] = forecast.FITS,
+        settled: forecast.Settled = lambda *_: False,
     ) -> pd.DataFrame:
         """Return the forecast under the usual assumptions, or for the rows `like`."""
         if self.rows is None:
@@ -266,17 +268,22 @@ class Plan:
                 f"the widths to expect depend on the bounds of '{name}'; write domain={{'{name}': (low, high)}}"
             )
         if like is None and residual is None:
-            return self._under(self._assumed, settled).copy()
-        return self._forecast(like, residual, self._assumed, most=most, settled=settled)
+            return self._under(self._assumed, fits, settled).copy()
+        return self._forecast(like, residual, self._assumed, fits, most, settled)
 
-    def _under(self, assumed: Assumption, settled: Settled = lambda _: False) -> pd.DataFrame:
+    def _under(
+        self,
+        assumed: Assumption,
+        fits: Sequence[int] = forecast.FITS,
+        settled: forecast.Settled = lambda *_: False,
+    ) -> pd.DataFrame:
         """Return the forecast for synthetic rows under an assumption; each complete forecast is computed once."""
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # else unused
         about = tuple(assumed.hints.items()), share, assumed.precise
         if about in self.forecasts:
             return self.forecasts[about]
-        table = self._forecast(None, None, assumed, settled=settled)
+        table = self._forecast(None, None, assumed, fits, settled=settled)
         if table.attrs["whole"]:
             self.forecasts[about] = table
         return table
@@ -288,7 +295,7 @@ class Plan:
         assumed: Assumption,
         fits: Sequence[int] = forecast.FITS,
         most: int = 0,
-        settled: Settled = lambda _: False,
+        settled: forecast.Settled = lambda *_: False,
     ) -> pd.DataFrame:
         assert self.rows is not None
         spec, choice = self.specification, self.choice
@@ -339,7 +346,7 @@ class Plan:
             return self if budget == start else make_plan(other, self._public_rows, self.rows)
 
         found = narrow_enough(
-            lambda budget: plan(budget)._widths(width, term, assumptions),
+            lambda budget, beyond: plan(budget)._widths(width, term, assumptions, beyond),
             BY_RHO if name == "rho" else BY_BUDGET,
             start,
             LEAST * start,
@@ -389,14 +396,16 @@ class Plan:
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
-        @cache  # several values of the search round to one number of rows
-        def widths(n: int) -> Widths:
-            other = self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n)
-            return other._widths(width, term, assumptions)
+        known: dict[int, Widths] = {}  # several values of the search round to one number of rows
 
-        found = narrow_enough(
-            lambda rows: widths(max(fewest, int(rows))), BY_ROWS, start, fewest, MOST_ROWS * start, "plan.n_for"
-        )
+        def widths(rows: float, beyond: Beyond) -> Widths:
+            n = max(fewest, int(rows))
+            if n not in known:
+                other = self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n)
+                known[n] = other._widths(width, term, assumptions, beyond)
+            return known[n]
+
+        found = narrow_enough(widths, BY_ROWS, start, fewest, MOST_ROWS * start, "plan.n_for")
         if found is None:
             raise OptionError(
                 f"a width of {width:g} would take more than {MOST_ROWS * start:.0e} rows; choose a larger width"
@@ -447,26 +456,24 @@ class Plan:
     def _public_rows(self) -> int | None:
         return self.rows if self._is_public else None
 
-    def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any]) -> Widths:
+    def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], beyond: Beyond) -> Widths:
         """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept.
 
         No more fits are simulated if they cannot change whether all widths are at most the wanted one.
         """
+        ratios, median = dict[int, FloatArray](), None
 
-        def settled(widths: pd.DataFrame) -> bool:
-            return is_settled(self._of_terms(term, widths).to_numpy() / wanted, len(forecast.FITS))
+        def settled(fit: int, widths: FloatArray, names: list[str]) -> bool:
+            nonlocal median
+            ratios[fit] = widths[_of_terms(term, names)] / wanted
+            median = beyond.median(ratios, forecast.FITS)
+            return median is not None
 
-        table = self._of_terms(term, self._usual(**assumptions, settled=settled))
-        return Widths(table["width"].to_numpy() / wanted, table["noise_share"].to_numpy())
-
-    @staticmethod
-    def _of_terms(term: str | None, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a forecast's table for one term, or for all terms but the intercept."""
-        if term is None:
-            return table.drop("Intercept", errors="ignore") if len(table) > 1 else table
-        if term not in table.index:
-            raise OptionError(f"term is {quote(term)}; choose among {', '.join(map(repr, table.index))}")
-        return table.loc[[term]]
+        table = self._usual(**assumptions, fits=beyond.order(forecast.FITS), settled=settled)
+        table = table[_of_terms(term, list(table.index))]
+        if median is None:  # the forecast was known
+            return Widths(table["width"].to_numpy() / wanted, table["noise_share"].to_numpy())
+        return Widths(np.where(np.isinf(median), math.nan, median), table["noise_share"].to_numpy(), ratios)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot each query's share of the budget, by branch if the fit will choose between branches (methods).
@@ -913,6 +920,15 @@ def _check_delta(promise: Promise, rows: int | None) -> None:
             f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "
             f"published as they are; choose delta at most 1/n, such as delta={min(1e-6, 10.0 ** -len(str(rows))):.0e}"
         )
+
+
+def _of_terms(term: str | None, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Return the mask of one term, or of all terms but the intercept, in a forecast with terms of these names."""
+    if term is None:
+        return np.array([name != "Intercept" or len(names) == 1 for name in names])
+    if term not in names:
+        raise OptionError(f"term is {quote(term)}; choose among {', '.join(map(repr, names))}")
+    return np.array([name == term for name in names])
 
 
 def _positive(name: str, value: Any) -> float:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,13 @@ class Widths:
     ----------
     ratios, shares : ndarray, shape (m,)
         Ratios of expected to wanted widths, and noise shares of the variances; NaN if there is no interval.
+    fits : mapping of int to ndarray, shape (m,)
+        Ratios of the widths in each simulated fit, by its number; infinite if an interval is not reported.
     """
 
     ratios: FloatArray
     shares: FloatArray
+    fits: Mapping[int, FloatArray] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
@@ -48,19 +51,60 @@ class Widths:
         return float(self.ratios.max())
 
 
-def is_settled(ratios: FloatArray, fits: int) -> bool:
-    """Return whether k fits determine if all terms' median ratios are at most 1, with the largest not near 1.
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """The simulated fits at a larger number of rows or budget, which is known to suffice: they bound those at this one.
+
+    A fit has the same random numbers at both numbers, and its widths fall as the number grows. So a width above the
+    wanted one at the larger number is a lower bound here, which stands in for a fit that is not simulated yet.
 
     Parameters
     ----------
-    ratios : ndarray, shape (terms, k)
-        Ratios of expected to wanted widths in the k fits so far; infinite if the interval is not reported.
-    fits : int
-        Number of all fits, odd.
+    fits : mapping of int to ndarray, shape (terms,)
+        As in `Widths`, at the larger number; empty if no number is known to suffice.
+    rough : bool
+        Whether it only matters if widths are too large here, not by how much: where the search may end, and where the
+        range of possible numbers is halved.
     """
-    wide, most = (ratios > 1).sum(axis=1), fits // 2
-    known = (wide > most).any() or (ratios.shape[1] - wide > most).all()
-    return bool(known and abs(math.log(max(np.median(ratios, axis=1).max(), 1e-300))) > APART_FROM_ONE)
+
+    fits: Mapping[int, FloatArray] = field(default_factory=dict)
+    rough: bool = False
+
+    def order(self, fits: Sequence[int]) -> list[int]:
+        """Return the numbers of fits in the order in which they are simulated.
+
+        Where only the side matters, those come first that may decide: the widest but those that are already too wide.
+        Elsewhere the first fits are no wider than others, as the search goes on from their ratio.
+        """
+        if not self.rough:
+            return list(fits)
+        largest = {fit: float(self.fits[fit].max()) for fit in fits if fit in self.fits}
+        return sorted(fits, key=lambda fit: (largest.get(fit, 1.0) > 1, -largest.get(fit, math.inf)))
+
+    def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
+        """Return the median ratios of expected to wanted widths, if the fits so far determine on which side of 1 it is.
+
+        Parameters
+        ----------
+        ratios : mapping of int to ndarray, shape (terms,)
+            Ratios in the fits so far, by number; infinite if the interval is not reported.
+        fits : sequence of int
+            Numbers of all fits, of which there is an odd number.
+
+        Returns
+        -------
+        ndarray, shape (terms,), or None
+            None if more fits are needed: near 1 all of them are, unless only the side matters.
+        """
+        made, most = np.array(list(ratios.values())), len(fits) // 2
+        bounds = [np.where(self.fits[fit] > 1, self.fits[fit], math.nan) for fit in self.fits if fit not in ratios]
+        known = np.array([*made, *bounds])
+        median: FloatArray = np.nanmedian(known if self.rough else made, axis=0)
+        ratio = float(median.max())
+        wide, narrow = ((known > 1).sum(axis=0) > most).any(), ((made <= 1).sum(axis=0) > most).all()
+        told = (wide and ratio > 1) or narrow
+        far = self.rough or abs(math.log(max(ratio, 1e-300))) > APART_FROM_ONE
+        return median if len(made) == len(fits) or (told and far) else None
 
 
 @dataclass(frozen=True)
@@ -107,21 +151,21 @@ class Tries:
     Parameters
     ----------
     expected : callable
-        Function from a number of rows or budget to the expected widths.
+        Function from a number of rows or budget, and the fits at a larger number, to the expected widths.
     name : str
         Name of the function, for the progress line.
     """
 
-    def __init__(self, expected: Callable[[float], Widths], name: str) -> None:
+    def __init__(self, expected: Callable[[float, Beyond], Widths], name: str) -> None:
         self.expected, self.known = expected, dict[float, Widths]()
         out = shown_on(sys.stderr)
         self.line = None if out is None else _Line(name, out)
 
-    def __call__(self, number: float) -> Widths:
+    def __call__(self, number: float, beyond: Beyond) -> Widths:
         if number not in self.known:
             if self.line is not None:
                 self.line.begin(len(self.known) + 1, 0)
-            self.known[number] = self.expected(number)
+            self.known[number] = self.expected(number, beyond)
         return self.known[number]
 
     def close(self) -> None:
@@ -141,14 +185,14 @@ class _Line(ProgressLine):
 
 
 def narrow_enough(
-    expected: Callable[[float], Widths], law: Fall, start: float, least: float, most: float, name: str
+    expected: Callable[[float, Beyond], Widths], law: Fall, start: float, least: float, most: float, name: str
 ) -> float | None:
     """Return the smallest number (of rows, or budget) with intervals narrow enough, to 1%; None if it exceeds `most`.
 
     Parameters
     ----------
     expected : callable
-        Function from a number of rows or budget to the expected widths.
+        Function from a number of rows or budget, and the fits at a larger number, to the expected widths.
     law : Fall
         Approximate dependence of the widths on the number.
     start, least, most : float
@@ -161,10 +205,10 @@ def narrow_enough(
         way = Way(law, least, most)
         number = start
         while True:
-            way.goes_on(number, tries(number))
+            way.goes_on(number, tries(number, way.beyond(number)))
             if way.low >= most:
                 return None
-            if way.high <= least or (1 - WITHIN) * way.high <= way.low < way.high:
+            if way.high <= least or way.ends(way.low):
                 return way.high
             number = way.next()
     finally:
@@ -178,13 +222,23 @@ class Way:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.ratios: dict[float, float] = {}
+        self.enough: Mapping[int, FloatArray] = {}  # the fits at the smallest number that suffices
+        self.halving = False  # whether the next number to try is chosen between the limits without regard to ratios
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
+
+    def ends(self, low: float) -> bool:
+        """Return whether the search ends if this number does not suffice."""
+        return (1 - WITHIN) * self.high <= low < self.high
+
+    def beyond(self, number: float) -> Beyond:
+        """Return the fits that are known at a larger number than the next one to try."""
+        return Beyond(self.enough, self.ends(number) or self.halving) if number < self.high else Beyond()
 
     def goes_on(self, number: float, widths: Widths) -> None:
         """Update the search with the expected widths at the number that was tried last."""
-        if widths.ratio <= 1:
-            self.high = min(self.high, number)
-        else:
+        if widths.ratio <= 1 and number < self.high:
+            self.high, self.enough = number, widths.fits
+        elif not widths.ratio <= 1:
             self.low = max(self.low, number)
         known = [(x, r) for x, r in self.ratios.items() if 0 < r < math.inf and abs(math.log(x / number)) > SPACED]
         self.root, self.last = math.nan, math.inf
@@ -215,6 +269,7 @@ class Way:
         left = between, math.log(high / low) if between else abs(math.log(self.last))
         self.slow = 0 if left[0] != self.left[0] or left[1] <= self.left[1] / 2 else self.slow + 1
         self.left = left
+        self.halving = between and (not low < near < high or self.slow > 1)
         if not (low < near < high or near == high == math.inf) or self.slow > 1:
             self.slow = 0
             if between:

@@ -8,7 +8,7 @@ import pytest
 
 from privstats.workflow import plan as plan_module
 from privstats.workflow import progress, search
-from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Widths, is_settled, narrow_enough
+from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Beyond, Widths, narrow_enough
 from tests.workflow.calls import planned
 
 
@@ -25,7 +25,7 @@ def falling(law, root, flat=0.1, told=1.0):
 def found(widths, law=BY_BUDGET, most=1e4, asked=None):
     """Return the number that a search from 1 finds."""
 
-    def expected(number):
+    def expected(number, beyond):
         if asked is not None:
             asked.append(number)
         ratio = widths(number)
@@ -95,21 +95,37 @@ def test_the_line_of_progress_counts_plans_on_a_terminal_only(monkeypatch, termi
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "SILENT", 0.0)
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    narrow_enough(falling(BY_ROWS, 2.0), BY_ROWS, 1.0, 1.0, 1e4, "plan.n_for")
+    widths = falling(BY_ROWS, 2.0)
+    narrow_enough(lambda number, beyond: widths(number), BY_ROWS, 1.0, 1.0, 1e4, "plan.n_for")
     written = out.getvalue()
     assert ("\rplan.n_for  plan 1" in written) == terminal and ("plan 2" in written) == terminal
     assert not terminal or written.endswith("\r")
 
 
 def test_fits_of_a_search_end_only_where_the_rest_of_them_cannot_change_on_which_side_of_the_wanted_width_medians_lie():
-    chance, ended = np.random.default_rng(1), 0
+    chance, ended = np.random.default_rng(1), {True: 0, False: 0}
     for spread in (0.1, 0.5, 2.0):
-        for _ in range(200):
-            ratios = np.exp(chance.normal(0, 0.3, (3, 1)) + spread * chance.standard_normal((3, 9)))
+        for k in range(200):
+            ratios = np.exp(chance.normal(0, 0.3, 3) + spread * chance.standard_normal((9, 3)))
             ratios[chance.uniform(size=ratios.shape) < 0.05] = math.inf
-            few = next((k for k in range(1, 10) if is_settled(ratios[:, :k], 9)), 9)
-            largest = [np.median(ratios[:, :k], axis=1).max() for k in (few, 9)]
-            assert (largest[0] <= 1) == (largest[1] <= 1)
-            ended += few < 9
-    assert ended > 300
-    assert not is_settled(np.full((1, 9), 1.01), 9) and not is_settled(np.full((1, 4), 2.0), 9)
+            later = {fit: ratios[fit] * chance.uniform(0.8, 1.0, 3) for fit in range(9)} if k % 2 else {}
+            beyond = Beyond(later, rough=k % 4 == 1)
+            made, median = {}, None
+            for fit in beyond.order(range(9)):
+                made[fit] = ratios[fit]
+                median = beyond.median(made, range(9))
+                if median is not None:
+                    break
+            assert (median.max() <= 1) == (np.median(ratios, axis=0).max() <= 1)
+            assert len(made) < 9 or median == pytest.approx(np.median(ratios, axis=0))
+            ended[beyond.rough] += (9 - len(made)) / (150 if beyond.rough else 450)
+    assert ended[False] > 1.5 and ended[True] > 3.5
+    assert Beyond().median({k: np.array([1.01]) for k in range(8)}, range(9)) is None
+    assert Beyond().median({k: np.array([2.0]) for k in range(4)}, range(9)) is None
+
+
+def test_where_only_the_side_matters_one_fit_may_decide():
+    beyond = Beyond({fit: np.array([0.96 + 0.01 * fit]) for fit in range(9)}, rough=True)
+    assert beyond.order(range(9)) == [4, 3, 2, 1, 0, 8, 7, 6, 5]
+    assert beyond.median({4: np.array([1.004])}, range(9)) == pytest.approx([1.02])
+    assert beyond.median({4: np.array([1.0])}, range(9)) is None
