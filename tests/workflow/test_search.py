@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from privstats.workflow import forecast, progress, search
 from privstats.workflow import plan as plan_module
-from privstats.workflow import progress, search
 from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Beyond, Widths, narrow_enough
 from tests.workflow.calls import planned
 
@@ -82,6 +82,15 @@ def test_plans_are_made_few_times(monkeypatch, call, most):
     plan.n_for(0.3)
     plan.budget_for(0.3)
     assert len(made) <= most
+
+
+def test_few_fits_are_simulated_in_a_search(monkeypatch):
+    fits, once = [], forecast._expected
+    plan = planned("mean", n=4000, formula="y ~ g", mech="laplace")
+    monkeypatch.setattr(forecast, "_expected", lambda estimate: fits.append(estimate) or once(estimate))
+    plan.n_for(0.3)
+    plan.budget_for(0.3)
+    assert len(fits) <= 56  # 61, if a search always asked by how much widths differ from the wanted one
 
 
 @pytest.mark.parametrize("terminal", [True, False])
