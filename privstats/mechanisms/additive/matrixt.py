@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -88,14 +87,9 @@ class MatrixTLaw(ScaledLaw):
     pairs: Pairs
     beyond: int = 0
 
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """The submatrices with independent noise."""
-        return tuple(parts(self.pairs))
-
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         draws = np.empty(shape)
-        for part in self.parts:
+        for part in parts(self.pairs):
             W = sample(rng, shape[0], part.order, exponent(part.order, self.beyond), part.hollow)
             i, j = part.entries(self.pairs)
             draws[:, part.inside] = W[:, i, j]
@@ -103,7 +97,7 @@ class MatrixTLaw(ScaledLaw):
 
     def standard_variance(self, dim: int) -> FloatArray:
         variance = np.empty(dim)
-        for part in self.parts:
+        for part in parts(self.pairs):
             first, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
             i, j = part.entries(self.pairs)
             variance[part.inside] = np.where(i == j, square, np.where(i == 0, first, cross))
@@ -112,7 +106,7 @@ class MatrixTLaw(ScaledLaw):
     def covariance(self, onto: FloatArray) -> FloatArray:
         """Return the covariance of ``onto @ draw``: only diagonal entries of one submatrix are correlated."""
         covariance = super().covariance(onto)
-        for part in self.parts:
+        for part in parts(self.pairs):
             _, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
             if part.order > 1 + part.hollow:
                 diagonal = part.inside & (self.pairs[0] == self.pairs[1])
