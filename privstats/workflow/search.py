@@ -82,7 +82,9 @@ class Beyond:
         return sorted(fits, key=lambda fit: (largest.get(fit, 1.0) > 1, -largest.get(fit, math.inf)))
 
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
-        """Return the median ratios of expected to wanted widths, if the fits so far determine on which side of 1 it is.
+        """Return the median ratios of expected to wanted widths, if the fits so far tell on which side of 1 they lie.
+
+        The median of all fits lies between those for which the other fits are as narrow, or as wide, as they can be.
 
         Parameters
         ----------
@@ -96,15 +98,17 @@ class Beyond:
         ndarray, shape (terms,), or None
             None if more fits are needed: near 1 all of them are, unless only the side matters.
         """
-        made, most = np.array(list(ratios.values())), len(fits) // 2
-        bounds = [np.where(self.fits[fit] > 1, self.fits[fit], math.nan) for fit in self.fits if fit not in ratios]
-        known = np.array([*made, *bounds])
-        median: FloatArray = np.nanmedian(known if self.rough else made, axis=0)
-        ratio = float(median.max())
-        wide, narrow = ((known > 1).sum(axis=0) > most).any(), ((made <= 1).sum(axis=0) > most).all()
-        told = (wide and ratio > 1) or narrow
-        far = self.rough or abs(math.log(max(ratio, 1e-300))) > APART_FROM_ONE
-        return median if len(made) == len(fits) or (told and far) else None
+        made, rest = list(ratios.values()), [fit for fit in fits if fit not in ratios]
+        nothing = np.zeros(len(made[0]))
+        least = [np.where(self.fits[fit] > 1, self.fits[fit], 0.0) if fit in self.fits else nothing for fit in rest]
+        lowest, highest = (
+            np.median([*made, *least], axis=0),
+            np.median([*made, *(nothing + math.inf for _ in rest)], axis=0),
+        )
+        apart = 0.0 if self.rough else APART_FROM_ONE
+        if rest and not (lowest.max() > math.exp(apart) or highest.max() <= math.exp(-apart)):
+            return None
+        return np.clip(np.median(made, axis=0), lowest, highest)
 
 
 @dataclass(frozen=True)
