@@ -1,1 +1,1 @@
-"""Estimators: each asks for noisy releases of the data and computes an estimate from these, without seeing a row."""
+"""Estimators: each requests noisy releases of the data and computes an estimate from the releases, without any row."""

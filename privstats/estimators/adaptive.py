@@ -1,8 +1,8 @@
 """Adaptive regression: whiten predictors, then choose between noisy moments, Newton steps and a perturbed minimiser.
 
-Docstrings number the stages: 0 column scales; L levels of factors; 1 first, noisy second moments of standardised
-columns (the coarse matrix), and the choice. The methods are in `sufficient_statistics`, `least_squares` and
-`perturbed_least_squares`.
+Docstrings number the stages. Stage 0 releases the scales of the columns. Stage L releases the counts of factor levels.
+Stage 1 releases rough second moments of the standardised columns (the coarse matrix); then a method is chosen. The
+methods are in `sufficient_statistics`, `least_squares` and `perturbed_least_squares`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ from privstats.losses.base import Loss, SquaredLoss
 from privstats.privacy.promise import Promise, Relation
 from privstats.sets.vectors import Products
 
-# Budget shares by query: of mu^2 for normal noise, of eps for pure eps. Shares of optional queries (levels, scales
-# again, second matrix, whitened squares, meat, residual squares) are taken out of the share of a main query.
+# Budget shares by name of the query: shares of mu^2 for normal noise, of eps for pure eps. The queries "levels",
+# "scales again", "second matrix", "whitened squares", "meat" and "residual squares" are optional: the share of an
+# optional query is a part of a main query's share (`HOSTS`), and the main query uses it if the optional one is omitted.
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05,
@@ -95,11 +96,13 @@ class Adaptive:
     branches : tuple of str
         Methods to choose from: "moments", "steps" (Newton steps) and "perturbed" (a perturbed minimiser).
     tail : str
-        "usual", or "cautious": more scores may lie beyond the released histogram, and all may affect one coefficient.
+        "usual" or "cautious". The value "cautious" assumes that noise in the histogram of score lengths hides more
+        long scores, and that all clipped scores may affect the same coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
-        Budget share of the first release of second moments before a perturbed minimiser; by default that in `SHARES`.
+        Budget share of the first release of second moments before a perturbed minimiser; by default the share in
+        `SHARES`.
     """
 
     noises: Noises = NORMAL
@@ -118,9 +121,9 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # the Hessian gets the coarse matrix's share; coefficients, the rest
+        if self.loss.needs_scale:  # the Hessian is given as large a share as the coarse matrix
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share that is left for either method
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # share of noisy moments, or of the minimiser
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -175,7 +178,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        if len(self.branches) > 1:  # harmonic means of lengths: intervals that are not reported have length inf
+        if len(self.branches) > 1:  # lengths are harmonic means over coefficients; unreported intervals have length inf
             fewer = 1 / max(levels.told, 1 / box.c)
 
             def length(name: str) -> float:
@@ -189,7 +192,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # noisy moments give a better value, which replaces this
+        response = {"response_sd": scales.response_sd}  # replaced by the more precise sd from noisy moments, if any
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
@@ -204,7 +207,11 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Ask all queries before the choice of a method, if intervals also use second moments; return the problem."""
+        """Make all releases between the column scales and the choice of a method; return the estimation problem.
+
+        This method is used if a perturbed minimiser is among the methods. The coarse matrix is then combined with the
+        second moments that are known from the column scales.
+        """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_scales(box, ranked)
@@ -220,18 +227,18 @@ class Adaptive:
 
 
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an off-diagonal entry in the first release of second moments, for row norms up to 1."""
+    """Return the noise sd of an off-diagonal entry of the coarse matrix, for m columns and rows of length at most 1."""
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastLaws:
-    """Noise distributions of releases at a given part of the privacy budget, computed before any release, at no cost.
+    """Noise distributions of releases that use a given part of the privacy budget, computed before any release.
 
     Parameters
     ----------
     promise : Promise
-        Privacy guarantee of a release: this part of the budget.
+        Privacy guarantee of one release: the part of the budget that the release uses.
     relation : Relation
         Neighbouring relation of the queries.
     """
@@ -247,13 +254,24 @@ class ForecastLaws:
 def carries_steps(
     by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = UNINFORMATIVE
 ) -> bool:
-    """Return whether the Hessian of Newton steps is expected to exceed its noise, by public information alone.
+    """Return whether the Hessian of Newton steps is expected to exceed its noise, from public information alone.
 
-    If it does not, optional queries are not worth their budget share, and second moments that are released with the
-    whole budget have less noise than with the budget that is left after the first stages of `Adaptive`.
+    If the Hessian does not exceed its noise, optional queries are not worth their budget share. A single release of
+    second moments with the whole budget is then less noisy than a release with the budget that the first stages of
+    `Adaptive` leave.
 
     Parameters
     ----------
+    by : Noises
+        Noise mechanisms, one for each kind of query.
+    promise : Promise
+        Privacy guarantee of the whole fit: the budget.
+    relation : Relation
+        Neighbouring relation of the queries.
+    columns : int
+        Number of columns of the design.
+    rows : float
+        Number of rows.
     most : float
         Smallest noise, relative to the Hessian, at which the Hessian is treated as not exceeding its noise.
     """
@@ -263,11 +281,14 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the largest eigenvalue of the noise in a first release of second moments at the whole budget, per row."""
+    """Return the expected noise of a coarse matrix released with the whole budget.
+
+    The noise is the largest eigenvalue of the noise matrix, divided by the number of rows.
+    """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
 
 
 def coarse_share(noise: float) -> float:
-    """Return the budget share of second moments before a perturbed minimiser, from their noise at the whole budget."""
+    """Return the budget share of the coarse matrix before a perturbed minimiser, given the value of `coarse_noise`."""
     return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))

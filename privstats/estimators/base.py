@@ -27,15 +27,16 @@ class PublicFacts:
     Parameters
     ----------
     offered : int or None
-        Number of rows in the data, if public.
+        Number of rows in the data; None if private.
     used : int or None
-        Number of rows used, if public: then every row is complete, and no row is left out or weighted.
+        Number of rows used; None if private. A public number implies that every row is complete, and that no row is
+        left out or weighted.
     units : int or None
-        Number of privacy units (persons), if rows belong to units and the number is public.
+        Number of privacy units (persons); None if private, or if rows do not belong to units.
     by_unit : bool
-        Whether rows belong to privacy units: then scores are added up within units, and units are counted, not rows.
+        Whether rows belong to privacy units. If so, scores are added up within units, and histograms count units.
     intervals : bool
-        Whether standard errors are wanted.
+        Whether standard errors are requested.
     design : Design
         The design's column names, factors with contrasts, and bounds; no data.
     assumed : int or None
@@ -83,7 +84,10 @@ class Noises:
 
     @property
     def products(self) -> Mechanism:
-        """Mechanism for second moments of rows of bounded length: `matrix` if it is for such rows, else matrix-t."""
+        """Mechanism for second moments of rows of bounded length.
+
+        The mechanism is `matrix` if its noise suits rows of bounded length; otherwise it is the matrix-t mechanism.
+        """
         return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
 
 
@@ -93,7 +97,7 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 
 @dataclass(frozen=True, eq=False)
 class ByBranch(Mapping[str, float]):
-    """Expected interval lengths by branch (method), computed on access only: planning a fit computes none.
+    """Expected interval lengths by branch (method). A length is computed only on access, so a plan computes no length.
 
     Parameters
     ----------
@@ -120,7 +124,10 @@ class ByBranch(Mapping[str, float]):
 
 
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
-    """Return the noise sd of an off-diagonal entry of the released second moments, per unit squared radius."""
+    """Return the noise sd of an off-diagonal entry of second moments of rows that are clipped to length 1.
+
+    For rows clipped to length R, the noise sd is R^2 times as large.
+    """
     law = ask.law(question.inside(1.0), by=by.products)
     i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
     variance = law.variance()

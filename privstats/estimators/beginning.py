@@ -61,7 +61,7 @@ def begun(
     Parameters
     ----------
     ask : Ask
-        Function that asks queries of the data and returns noisy releases.
+        Function that sends queries to the data and returns noisy releases.
     by : Noises
         Noise mechanisms, one for each kind of query.
     public : PublicFacts
@@ -75,7 +75,7 @@ def begun(
     needed : float
         Smallest number of rows of a factor level whose coefficient can be estimated.
     share_of : tuple of str
-        Labels of the main queries; optional queries take a part of the main queries' budget shares.
+        Labels of the main queries. The budget shares of optional queries are parts of the main queries' shares.
     worth : bool
         Whether optional queries are worth their budget share.
     """
@@ -103,9 +103,9 @@ def begun_about(
     Parameters
     ----------
     ask : Ask
-        Function that asks queries of the data and returns noisy releases.
+        Function that sends queries to the data and returns noisy releases.
     about : TransformedAsk
-        Function that asks the queries of `ask` about rows with the transformed response.
+        Function like `ask`, whose queries are about rows with the transformed response.
     item : str
         Label of the query for the Hessian, whose noise decides which levels are estimable.
     least : float

@@ -1,8 +1,8 @@
-"""Quantile regression by a mechanism that draws the coefficients: K-norm gradient, or the exponential mechanism.
+"""Quantile regression whose coefficients are drawn by the K-norm gradient mechanism or the exponential mechanism.
 
 The drawn coefficients solve ``sum (1{y <= x'theta} - tau) x = V`` for noise V of known distribution. Their error is
-``H^-1 (sampling error + V)``. The Hessian H, density-weighted second moments of x, is released by a kernel; the score
-variance, ``tau (1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
+``H^-1 (sampling error + V)``. The Hessian H, density-weighted second moments of x, is released as a kernel estimate;
+the score variance, ``tau (1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
 """
 
 from __future__ import annotations
@@ -73,18 +73,18 @@ NOISE_SHARE = 0.3  # kernels are widened until noise is at most this share of th
 
 @dataclass(frozen=True)
 class ChosenQuantile(ABC):
-    """Quantile regression: one mechanism draws the coefficients for each tau; others release Hessian and moments.
+    """Quantile regression: one mechanism draws the coefficients for each tau; other mechanisms release second moments.
 
     Parameters
     ----------
     noises : Noises
-        Mechanisms of the other queries; only `matrix` and `counts` are used.
+        Noise mechanisms. `matrix` releases second moments and Hessians; `counts` releases a private number of rows.
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     theta_bound : float
-        Bound on the l1 norm of the coefficients, in half-ranges of the response per scaled column.
+        Bound on the l1 norm of the coefficients of predictors and response that are scaled by their bounds to [-1, 1].
     """
 
     noises: Noises = PURE
@@ -132,7 +132,11 @@ class ChosenQuantile(ABC):
         return note("dependent rows", unit="unit") if public.by_unit else None
 
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
-        """Return the covariance of the noise in the coefficients of all taus, for data as the text `LIKELY` states."""
+        """Return the covariance of the noise in the coefficients of all taus, for data that satisfy `LIKELY`.
+
+        `LIKELY` is the assumption that the predictors fill their bounds and that the residual std dev is a twentieth of
+        the response's range. The Hessian under this assumption replaces the data's Hessian, which is not released.
+        """
         if any(one.law is None for one in chosen):
             return np.full((box.c * len(chosen),) * 2, np.nan)
         unit, hessian = 1.0 + box.offset_reach, filling_hessian(box, public, DENSITY)
@@ -157,7 +161,10 @@ class ChosenQuantile(ABC):
     def _equation(
         self, ask: Ask, box: PublicBox, tau: float, chosen: Release, moments: NoisyMatrix, rows: float
     ) -> EstimatingEquation:
-        """Release the residual scale, and the Hessian by a kernel of suitable width; return the estimating equation."""
+        """Release the residual scale and a kernel estimate of the Hessian; return the estimating equation for one tau.
+
+        The kernel's width is computed from the residual scale and the noise.
+        """
         assert chosen.law is not None
         item, c, onto = item_of(self.taus, tau).strip(), box.c, to_columns(box)
         theta, unit = onto @ chosen.value, 1.0 + box.offset_reach
@@ -178,7 +185,8 @@ class ChosenQuantile(ABC):
         level = 1.0 / (width * kernel_mean(width / sigma, tau))
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
-        # information along the intercept: rows times density; along other directions: also times the second moment of x
+        # The information along the intercept is the number of rows times the density. The information along another
+        # direction is this product times the second moment of x in that direction.
         known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
         constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
         meat = quantile_scores_of(known, tau, rows).value
@@ -198,7 +206,7 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return notes if the bound on coefficients, or noise, may determine the estimate more than the data do."""
+        """Return notes if the bound on coefficients, or noise, may affect the estimate more than the data do."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
@@ -206,12 +214,14 @@ class ChosenQuantile(ABC):
         return (*([edge] if at_edge else []), *([few] if self._scattered(box, tau, chosen, rows) else []))
 
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
-        """Return whether noise probably determines the estimate more than the data, by number of rows and budget.
+        """Return whether the number of rows and the budget are so small that noise probably dominates the estimate.
 
-        With d coefficients and n rows, the density ``exp(-c |score|)`` of the drawn coefficients has a mass of about
-        ``d! 2^d / (c n f)^d / det(E x x')`` near the minimiser, for responses of density f (`DENSITY`) and uniform
-        predictors (``det = 3^(1 - d)``). Elsewhere the score is at least n times `least_score`, on a set of volume at
-        most ``(2 theta_bound)^d / d!``. The mass near the minimiser must exceed the mass elsewhere.
+        Let d be the number of coefficients and n the number of rows. The drawn coefficients have a density proportional
+        to ``exp(-c |score|)``, with 1 / c the noise scale. Near the minimiser this function has a mass of about
+        ``d! 2^d / (c n f)^d / det(E x x')``, for responses of density f (the constant `DENSITY`) and uniform predictors
+        (``det = 3^(1 - d)``). Elsewhere the score is at least n times `least_score`, on a set of volume at most
+        ``(2 theta_bound)^d / d!``. Noise is taken to dominate unless the mass near the minimiser exceeds the mass
+        elsewhere.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])
@@ -242,12 +252,13 @@ class ExponentialQuantiles(ChosenQuantile):
 
 
 def least_score(tau: float, columns: int, intercept: bool) -> float:
-    """Return the smallest sup norm of the mean score over all directions in which theta is far from the minimiser.
+    """Return the smallest sup norm of the mean score at coefficients theta that are far from the minimiser.
 
-    If all rows lie on one side of the plane, the norm is min(tau, 1 - tau). If the slope is steep, only the share s of
-    rows with the largest x lies on one side; for x uniform on [-1, 1] the score is ``(|s - tau|, s (1 - s))``, whose
-    norm is smallest where both entries are equal. There the norm "hull" is no smaller. Without an intercept the rows
-    with one sign of x lie on one side, and the norm is at least 1/4.
+    If all responses lie above the fitted plane, or all below, the norm is at least min(tau, 1 - tau). If the fitted
+    slope is steep, exactly the rows with the largest x lie below the plane. Let s be the share of these rows. For x
+    uniform on [-1, 1] the absolute entries of the mean score are ``(|s - tau|, s (1 - s))``. Their maximum is smallest
+    at the s for which both entries are equal; the norm "hull" at this s is at least as large as the sup norm. Without
+    an intercept the rows with one sign of x lie below the plane, and the norm is at least 1/4.
 
     >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
     [0.049, 0.207, 0.049]

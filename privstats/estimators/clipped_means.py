@@ -21,17 +21,18 @@ from privstats.inference.tables import PointEstimate
 
 @dataclass(frozen=True)
 class ClippedMeans:
-    """Group means as coefficients of group dummies, by clipped Newton steps; without groups, of an intercept.
+    """Group means, estimated as coefficients of group dummies by clipped Newton steps.
 
-    The clipping threshold with the shortest intervals is computed from a released histogram of score lengths, and the
-    intervals allow for the clipping bias. So wide bounds cost little here; noise of plain sums is proportional to them.
+    Without groups, the mean is the coefficient of an intercept. The clipping threshold with the shortest intervals is
+    computed from a released histogram of score lengths, and the intervals allow for the clipping bias. Wide bounds
+    therefore lengthen the intervals only a little, whereas the noise of unclipped sums is proportional to the bounds.
 
     Parameters
     ----------
     noises : Noises
         Noise mechanisms, one for each kind of query.
     sums : Means, optional
-        Estimator from released sums, used instead if its intervals are expected to be shorter.
+        Estimator of means from released sums. It replaces Newton steps if its intervals are expected to be shorter.
     """
 
     noises: Noises = NORMAL
@@ -73,38 +74,49 @@ class ClippedMeans:
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
-        """Return the expected ratio of interval lengths by method "sums" and without privacy, for equal groups."""
+        """Return the expected interval length of method "sums", divided by the interval length without privacy.
+
+        All groups are assumed to have the same number of rows.
+        """
         assert self.sums is not None
         groups, (mean, variance) = len(public.design.names), spread(scales)
         count, total = self.sums.noise_variances(ask, public)
         return float(np.sqrt(1 + (total + mean**2 * count) * groups / (scales.rows * variance)))
 
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
-        """Return the ratio of expected interval lengths by Newton steps and without privacy; inf above `MOST_STEPS`.
+        """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        The ratio for sums is at least 1: if steps are chosen wrongly, intervals are at most `MOST_STEPS` times as long.
+        Ratios above `MOST_STEPS` are replaced by inf, so that Newton steps are not chosen. The ratio of method "sums"
+        is at least 1: if Newton steps are chosen wrongly, intervals are expected to be at most `MOST_STEPS` times as
+        long as the intervals of method "sums".
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # noise may hide a rare value in a score histogram
+        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # noise in the histogram may hide a rare value
         return length if length <= MOST_STEPS and not two else np.inf
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean and variance of the response, in half-ranges; a guess if the variance is below noise."""
+    """Return the released mean and variance of the response, in half-ranges of its bounds and their squares.
+
+    If the released variance does not exceed its noise, the returned variance is a guess.
+    """
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)
 
 
 def below_noise(scales: Scales) -> bool:
-    """Return whether the response's variance is below its noise; then `spread` returns a guessed variance."""
+    """Return whether the response's variance is below its noise, so that `spread` returns a guessed variance."""
     _, noise, variance = _moments(scales)
     return variance - noise < FLOOR * noise
 
 
 def _moments(scales: Scales) -> tuple[float, float, float]:
-    """Return released mean, noise sd of the variance, and variance of the response, in half-ranges of the bounds."""
+    """Return the released mean of the response, the noise sd of its variance, and its variance.
+
+    The unit of the mean is the half-range of the response's bounds.
+    """
     mean = float(np.clip(scales.sums[-1] / scales.rows, -1.0, 1.0))
     noise = float(scales.sd[-1] * np.hypot(1.0, 2 * mean) / scales.rows)
     return mean, noise, float(scales.scale[-1] ** 2 + scales.center[-1] ** 2) - mean**2

@@ -78,9 +78,9 @@ class ColumnFacts:
         return np.round(values, digits + self.between)
 
     def around(self, ends: FloatArray) -> FloatArray:
-        """Return the ends of intervals, shape (..., 2), moved outwards by the largest rounding error of the values.
+        """Return endpoints of intervals, shape (..., 2), moved outwards by the largest rounding error of the values.
 
-        On the finest grid, ends at zero and at the bounds are taken as exact values and are not moved.
+        On the finest grid, endpoints at zero and at the column's bounds are taken as exact values and are not moved.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
@@ -88,7 +88,11 @@ class ColumnFacts:
         return np.where(np.isin(ends, values), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
-        """Return the column with values on the finest grid of `LEAST` to `most` points; unchanged if not rounded."""
+        """Return the column with a coarser grid: the finest grid that has at most `most` points.
+
+        The coarser grid never has fewer than `LEAST` points. A column whose values are not rounded is returned
+        unchanged.
+        """
         if not self.between:
             return self
         first = math.floor(math.log10(self.step))
@@ -204,7 +208,7 @@ class Grouping:
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 
     def counts(self) -> Sum:
-        """Return the private query for the number of rows, or with groups for the number in each group."""
+        """Return the query for the private number of rows or, with groups, the private number of rows in each group."""
         if self.groups:
             return Sum("rows", Group(), Cells(self.groups))
         return Sum("rows", Weight(), Fractions(1))
@@ -230,7 +234,10 @@ class RowNumbers:
 
     @classmethod
     def public(cls, rows: int, certain: bool) -> RowNumbers:
-        """Return the object for a public number of rows, without groups; it is an upper bound unless `certain`."""
+        """Return the object for a public number of rows without groups.
+
+        Unless `certain`, the public number is only an upper bound on the number of rows used.
+        """
         return cls(np.array([float(max(1, rows))]), certain)
 
     @classmethod

@@ -1,4 +1,7 @@
-"""Vectors, one for each row, whose second moments are released: a factor adds no more to their length than a number."""
+"""Vectors, one for each row, whose second moments are released.
+
+A factor with many levels adds no more to a vector's length than a numeric column.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ class Entries:
 
     @cached_property
     def others(self) -> list[int]:
-        """Positions of the columns that are entries of z themselves; the last position is that of the response."""
+        """Positions of the columns that are entries of z; the last position is the response's position."""
         coded = {column for _, columns, _ in self.coded for column in columns}
         return [j for j in (*self.box.slopes, self.box.c) if j not in coded]
 
@@ -74,10 +77,12 @@ class Entries:
 
     @property
     def lighter(self) -> float:
-        """Multiplier of the noise limit above which moments are preferred to Newton steps; below 1 if columns are many.
+        """Multiplier of the noise limit above which moments are preferred to Newton steps; at most 1.
 
-        The noise of whitened columns increases with their number; the noise of moments increases with the number of
-        predictors and the response's bounds: Newton steps are more precise at 20 levels of a factor, moments at 60.
+        The multiplier is below 1 if there are many columns. The noise of Newton steps, whose columns are whitened,
+        increases with the number of columns. The noise of moments increases with the number of nonzero entries of a row
+        and with the response's bounds. For example, Newton steps are more precise for a factor with 20 levels, and
+        moments are more precise for a factor with 60 levels.
         """
         return min(1.0, MOST_COLUMNS * self.predictors / max(self.box.c, 1))
 
@@ -97,7 +102,10 @@ class Entries:
         return CodedProducts(ends[-1] - 1 + own, intercept=False, counted=False, last_scale=scale, groups=groups)
 
     def quietest(self, laws: Mapping[str, Additive]) -> str:
-        """Return the name of the noise distribution with the least mean variance in products with the response."""
+        """Return the name of the noise distribution that adds the least noise to products with the response.
+
+        The criterion is the average noise variance of the second moments of the response with the other entries of z.
+        """
         with_response = self.within.where[:-1, -1]
 
         def variance(name: str) -> float:
@@ -151,7 +159,9 @@ class Entries:
 
 
 def response_scale(others: float) -> float:
-    """Return the response's scale at which the noise is least for a coefficient vector of squared length `SIGNAL`.
+    """Return the scale of the response in z at which estimates from noisy moments have the least noise.
+
+    The coefficient vector is assumed to have the squared length `SIGNAL`.
 
     Parameters
     ----------

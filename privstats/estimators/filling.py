@@ -12,12 +12,15 @@ from privstats.numerics.law import FloatArray
 
 FILLING = 4096  # number of synthetic rows that are uniform in their bounds
 FILLED = "if the predictors fill their bounds"
-DENSITY = 4.0  # assumed density of the response at its quantile, per half-range: a normal median with sd 0.1
+DENSITY = 4.0  # assumed density of the response at its quantile, per half-range: N(0, 0.1^2) has this density at 0
 LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"
 
 
 def filling_rows(box: PublicBox) -> FloatArray:
-    """Return synthetic rows, shape (rows, c): numbers uniform in their bounds, levels of factors equally frequent."""
+    """Return synthetic rows, shape (rows, c).
+
+    Numeric columns are uniform between their bounds, and the levels of a factor are equally frequent.
+    """
     rng, rows = public_stream(8), np.zeros((FILLING, box.c))
     coded = {j for factor in box.design.factors for j in factor.columns}
     for where, corners in box.identity().parts:
@@ -29,7 +32,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of a loss over synthetic rows, uniform in their bounds; NaN if the number of rows is private.
+    """Return the Hessian of a loss for synthetic rows, scaled to the number of rows; NaN if that number is private.
 
     Parameters
     ----------
@@ -38,7 +41,7 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
     public : PublicFacts
         Public information about the fit, such as numbers of rows.
     weight : float or ndarray, shape (rows,)
-        Second derivative of a row's loss.
+        Second derivative of a row's loss with respect to the linear predictor.
     """
     rows = filling_rows(box)
     n = next((float(one) for one in (public.offered, public.units) if one is not None), np.nan)

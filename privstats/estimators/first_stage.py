@@ -14,7 +14,7 @@ from privstats.sets.vectors import Products
 
 
 class BySteps(Protocol):
-    """An estimator by Newton steps that start from first, noisy second moments of the columns (the coarse matrix)."""
+    """An estimator with Newton steps that start from rough, noisy second moments of the columns (the coarse matrix)."""
 
     @property
     def noises(self) -> Noises: ...
@@ -22,19 +22,20 @@ class BySteps(Protocol):
     def shares(self) -> Mapping[str, float]: ...
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
+        """Largest noise of the coarse matrix (in variances of a column) at which Newton steps converge."""
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
-    """Return the noise of the first release of moments, divided by the largest noise at which Newton steps converge.
+    """Return the noise of the coarse matrix, divided by the largest noise at which Newton steps converge.
 
-    Above 1 the steps may diverge: the coefficients of a logit with 3 predictors, of length 1.8, ended at length 37 in
-    one of 7 fits at a noise of .3, and at .9 at most at a noise of .15.
+    If this ratio exceeds 1, the steps may diverge. Example: a logit with 3 predictors, whose coefficient vector has the
+    length 1.8. At a noise of .3, the estimate had the length 37 in one of 7 fits; at a noise of .15, the estimate's
+    length was at most .9.
 
     Parameters
     ----------
     estimator : BySteps
-        The estimator by Newton steps.
+        The estimator with Newton steps.
     promise : Promise
         Privacy guarantee of the whole fit: the budget.
     neighbors : Neighbors

@@ -47,7 +47,8 @@ class StandardFrame:
     Parameters
     ----------
     K : ndarray, shape (width, c + 1)
-        Maps a row z = (columns, [offset], response) to h. The last entry of h is (response - offset - centre) / scale.
+        Matrix that maps a row z = (columns, [offset], response) to h. The last entry of h is
+        ``(response - offset - centre) / scale``.
     parts : tuple of (tuple of int, ndarray)
         Groups of columns of h that vary together, and their extreme values (corners), shape (corners,
         columns): two corners for a numeric column, one corner for each level of a factor. The response is left out.
@@ -125,7 +126,10 @@ class PublicBox:
 
     @cached_property
     def offset(self) -> tuple[float, ...]:
-        """Coefficient of the model's offset in the linear predictor (without a link, in response units), or empty."""
+        """Coefficient of the model's offset in the linear predictor; an empty tuple for a model without offset.
+
+        In a model without a link function, the linear predictor is in half-ranges of the response.
+        """
         if not self.design.offset:
             return ()
         return (1.0 / float(self.design.response_half) if self.design.family is None else 1.0,)
@@ -146,7 +150,7 @@ class PublicBox:
 
     @cached_property
     def entries(self) -> FloatArray:
-        """Matrix from a row z to predictors and response minus offset, all in [-1, 1], shape (width, slopes + 1)."""
+        """Matrix that maps a row z to predictors and response minus offset, in [-1, 1], shape (width, slopes + 1)."""
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
@@ -154,7 +158,8 @@ class PublicBox:
     def usual(self) -> FloatArray:
         """Limits of predictors and response for the release of scales, as shares of their bounds, shape (slopes + 1,).
 
-        A column with a declared scale has bounds far beyond it; without a limit its variance would be below noise.
+        A column with a declared scale has bounds far beyond this scale. Without a limit, the noise of the column's
+        released variance would exceed the variance.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
@@ -178,8 +183,10 @@ class PublicBox:
     def public_range(self) -> FloatArray:
         """Matrix M, shape (c, p): if all mean responses lie in [-1, 1], theta is M phi with entries ``|phi_j| <= 1``.
 
-        The entries of phi are the means at the levels of the factor with most levels, at the other factors' mean codes;
-        the differences of another factor's levels from their mean, at most 2; and the other columns' coefficients.
+        The vector phi has three kinds of entries. The first entries are mean responses at the levels of the factor with
+        most levels, with the other factors at their mean codes. For every other factor, the entries are half the
+        differences between the mean response at a level and the average over the factor's levels. The last entries are
+        the coefficients of all other columns.
         """
         first = [] if self.intercept is None else [self.intercept]
         parts, left = [], set(range(self.c))
@@ -199,14 +206,17 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return the directions of theta, (c, l), about which rows at `kept` factor levels have no information."""
+        """Return the directions of theta about which rows at the `kept` factor levels have no information, (c, l)."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return a lattice of possible rows, (k_1, ..., k_p, c), and its numeric axes; None if over `most` rows.
+        """Return a lattice of possible rows, and the positions of its numeric axes.
 
-        Columns of one factor vary together, over kept levels; numeric columns vary from -1 to 1; products are computed.
+        The lattice has the shape (k_1, ..., k_p, c), with k_i values along axis i and c columns. Each factor has one
+        axis, along which its columns take their values at the kept levels. Each numeric column has one axis, from -1 to
+        1. The values of product columns are computed from the multiplied columns. The result is None if even two values
+        per numeric column require more than `most` rows.
         """
         made = {j: (a, b) for j, a, b in self.products}
         free, axes = set(self.slopes) - set(made), []
@@ -283,7 +293,7 @@ class Scales:
     rows_sd : float
         Standard deviation of the noise of `rows`; 0 if the number is public.
     rarer : float
-        If the response may have two values only, number of rows with the rarer one; otherwise inf.
+        Number of rows with the rarer value, if the response may have only two values; otherwise inf.
     wrong : ndarray, shape (c + 1,)
         Noise sd of a squared scale; inf for scales that were released by ranks.
     """
@@ -300,7 +310,7 @@ class Scales:
 
     @property
     def response_sd(self) -> float:
-        """Standard deviation (without an intercept, root mean square) of the response; NaN if it is below noise."""
+        """Standard deviation of the response (without an intercept, its root mean square); NaN if it is below noise."""
         seen = self.scale[-1] ** 2 > HIDDEN * self.wrong[-1]
         return float(self.scale[-1]) if seen else np.nan
 
@@ -311,8 +321,9 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     Parameters
     ----------
     spared : bool
-        Whether to omit the squares of columns coded by -1 and 1, whose sum is the number of rows, and to release the
-        response's squares by a separate query: under pure eps the noise increases with the number of sums.
+        Whether to omit sums of squares that need not be part of this query: under pure eps the noise increases with the
+        number of sums. For a column coded by -1 and 1 the sum of squares is the number of rows. The response's sum of
+        squares is released by a separate query.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -326,11 +337,12 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
 
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
-    """Release the response's sum of squares about its released centre, by a separate query (stage 0a).
+    """Release the response's sum of squares about its released centre, in a separate query (stage 0a).
 
-    A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`): replacing a row moves the sum by
-    at most 1. The mean square exceeds the variance by the squared error of the centre; the expectation of this error,
-    which is public, is subtracted.
+    A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a row moves the sum
+    by at most 1. The public number ``largest`` is the limit of |y| plus |centre|, a bound on |y - centre|. The mean
+    square exceeds the variance by the squared error of the centre; the expected squared error, which is public, is
+    subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response
@@ -351,7 +363,10 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 
 
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
-    """Return centres and scales of columns, from released sums and sums of squares, whose order is `asked`."""
+    """Return centres and scales of columns, computed from released sums and sums of squares.
+
+    The entries of `asked` are the positions of the columns in the order of the released sums.
+    """
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
     rows = float(used) if used is not None else max(float(values[0]), float(sd[0]), 1.0)
@@ -378,20 +393,22 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
-    """Return the share of rows with the rarer value, if the response may have two values only; otherwise inf.
+    """Return the share of rows with the rarer value, if the response may have only two values; otherwise inf.
 
-    A response of mean a on [low, high] has at most the variance ``(high - a)(a - low)``, reached by values at the ends.
-    A response declared in (0, 1) is taken to have two values unless its variance is clearly smaller. A response with
-    other bounds, such as a skewed amount, is taken to have two values only if its variance is clearly that large.
+    The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``; it equals this maximum if
+    all values are at the bounds. A response with the bounds (0, 1) is taken to have two values unless its variance is
+    clearly below the share `TWO_ENDED` of the maximum. A response with other bounds, such as a skewed amount, is taken
+    to have two values only if its variance is clearly above this share. The result is also inf if the rarer value has
+    at least the share `RARE_YES` of the rows.
 
     Parameters
     ----------
     box : PublicBox
         Public bounds and codes of the design's columns.
     mean, variance : float
-        Released mean and variance of the response.
+        Released mean and variance of the response, in the same unit as the response's bounds in `box`.
     mean_sd, variance_sd : float
-        Noise sds of the mean and the variance.
+        Noise sds of the mean and of the variance.
     """
     if box.offset or box.usual[-1] < 1:
         return np.inf
@@ -406,16 +423,17 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """Release centres and scales by ranks, which do not depend on bounds, if variances are below noise (stage 0c).
+    """Release a centre and a scale as noisy order statistics for each column whose variance is below noise (stage 0c).
 
-    The centre is a median; the scale is a quantile of distances from the median (on a log axis), divided by the normal
-    quantile. A larger scale than the first released one would be noise, and a quantile is too small for a column with
-    an atom: so the scale is at most the first one, and at least a multiple of the noise of the column's mean.
+    The noise of order statistics does not depend on the column's bounds. The centre is a median. The scale is a
+    quantile of the distances from the median (on a log axis), divided by the normal quantile. The scale has two limits.
+    It is at most the scale from stage 0, because a larger value would be due to noise. It is at least a multiple of the
+    noise of the column's mean, because the quantile is too small if many values of the column are equal.
 
     Parameters
     ----------
     offered : int or None
-        Number of rows in the data, if public; the probability of the quantile depends on this number.
+        Number of rows in the data; None if private. The probability of the quantile depends on this number.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     center, scale, below_noise, wrong = (
@@ -454,7 +472,7 @@ def ranked_scales(
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # rare large responses change the variance but not a quantile
+        if j == box.c:  # the quantile misses rare large responses, so the first scale sets a further lower limit
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
         else:
@@ -471,7 +489,8 @@ class KnownMoments:
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
-        Zeros off the diagonal, except for two dummies of one factor: ``z_i z_j = -1 - z_i - z_j`` for values -1 and 1.
+        The second moments. Entries off the diagonal are zero, except for two dummies of one factor, which have the
+        values -1 and 1 and satisfy ``z_i z_j = -1 - z_i - z_j``.
     variance : ndarray, shape (c + 1, c + 1)
         Variances of the errors of `value`; infinite for unknown entries.
     """
@@ -480,14 +499,24 @@ class KnownMoments:
     variance: FloatArray
 
     def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return k x k values and variances of which only the last entry is known: the response's mean square."""
+        """Return k x k matrices of values and variances; only the last entry, the response's mean square, is known."""
         value, variance = np.zeros((k, k)), np.full((k, k), np.inf)
         value[-1, -1], variance[-1, -1] = self.value[-1, -1], self.variance[-1, -1]
         return value, variance
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the second moments that follow from the scales; `moments`: variances divided by squared scales."""
+        """Return the second moments that follow from the released sums and sums of squares.
+
+        Parameters
+        ----------
+        box : PublicBox
+            Public bounds and codes of the design's columns.
+        scales : Scales
+            Centres and scales by which columns are standardised.
+        moments : ndarray, shape (c + 1,)
+            Second moments of the standardised columns: released variances divided by squared scales.
+        """
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
         read[[j for j, *_ in box.products]] = False
@@ -514,10 +543,11 @@ class KnownMoments:
 
 
 def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return scales so large that rows of rare levels are short, and variances divided by squared scales, (c + 1,).
+    """Return enlarged scales, and the columns' variances divided by the squares of the enlarged scales, (c + 1,).
 
-    With either value of a two-valued column, a row's squared length is at most `HELD_LEAST` times c + 1. The response
-    is taken as two-valued if its released variance is as large as if all values were at the bounds.
+    The scale of a two-valued column is enlarged so that the square of either standardised value is at most
+    `HELD_LEAST` times c + 1; otherwise the rare value would make rows long. The response is treated as a two-valued
+    column if ``scales.rarer`` is finite.
     """
     two = box.two_ended.copy()
     two[-1] = np.isfinite(scales.rarer)
@@ -588,7 +618,7 @@ def reread_scales(
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()
-    wanted[-1] &= by.free_products  # under pure eps a second release for the response costs more than it gains
+    wanted[-1] &= by.free_products  # under pure eps the gain from a new scale of the response is less than its cost
     if made:
         wanted[made] = True
     spreads = ((j, spread) for at, ends in frame.parts for j, spread in zip(at, np.ptp(ends, axis=0), strict=True))

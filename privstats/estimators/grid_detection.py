@@ -1,8 +1,10 @@
-"""Private test of whether a column's values lie on a coarse decimal grid, as ages, prices and counts do.
+"""Private test of whether a column's values lie on a coarse decimal grid, such as whole numbers or cents.
 
-If many values are equal, order statistics drawn on a fine grid fall between them, and ends of intervals may be wrong
-by the width of a gap; on the values' own grid they are not. A wrong answer only makes intervals longer: unless nearly
-all values are found to lie on the grid, values are taken as rounded to it. Zeros lie on every grid: they are omitted.
+If many values are equal, order statistics that are drawn on a fine grid fall between the values, and the endpoints of
+an interval may be wrong by the distance between two values. Order statistics that are drawn on the grid of the values
+do not have this error. A wrong result of the test only makes intervals longer: unless a precise release shows that
+nearly all values lie on the grid, the values are taken as rounded to the grid. Zeros lie on every grid and are not
+counted.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ CANDIDATES = 3  # number of decimal grid steps tested: the coarsest ones that fi
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
 DOUBT = 1.3  # the released count of values off the grid may exceed `OFF` x rows by this many standard errors
 CLEAR = 0.1  # values are taken as exact, not as rounded, if the count's error is at most this share of the rows
-LARGEST_ERROR = 0.28  # largest std error of a count, over all rows: half of the rows then differ clearly from all rows
+LARGEST_ERROR = 0.28  # largest std error of a count, divided by the rows; with a larger error no grid is accepted
 
 
 def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tuple[ColumnFacts, ...]:
@@ -31,7 +33,7 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
     Parameters
     ----------
     ask : Ask
-        Function that asks queries of the data.
+        Function that sends queries to the data and returns noisy releases.
     columns : sequence of ColumnFacts
         Public information about the columns.
     grouping : Grouping
@@ -55,9 +57,10 @@ def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...
 
 
 def _candidates(column: ColumnFacts) -> tuple[float, ...]:
-    """Return candidate steps of the grid, from coarse to fine; if all exceed 1, the coarsest is replaced by 1.
+    """Return candidate steps of the grid, from coarse to fine.
 
-    The reason: bounds may be declared far beyond the values, and counts are whole numbers.
+    If all candidates exceed 1, the coarsest candidate is left out and 1 is added: counts are whole numbers, and the
+    declared bounds may be far beyond the values.
     """
     leading = math.floor(math.log10(column.high - column.low))
     steps = [float(f"1e{leading - k}") for k in range(CANDIDATES)]
@@ -66,7 +69,10 @@ def _candidates(column: ColumnFacts) -> tuple[float, ...]:
 
 
 def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -> ColumnFacts:
-    """Return the column with the coarsest grid that, by the release, contains nearly all values; else unchanged."""
+    """Return the column with the coarsest grid that, according to the release, contains nearly all values.
+
+    If there is no such grid, or if the release is too noisy, the column is returned unchanged.
+    """
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))
     allowed = OFF * rows + DOUBT * error

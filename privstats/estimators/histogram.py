@@ -1,7 +1,8 @@
 """Denoised histograms of score lengths, a bound on counts that noise hides, and the clipping threshold.
 
-A bin's upper end is sqrt 2 times its lower end. Beyond the last pair of bins whose count exceeds noise, counts are
-extrapolated geometrically; intervals rest on this assumption about tails. All values follow from noisy counts.
+A bin's upper end is sqrt 2 times its lower end. Let the last visible pair be the last two neighbouring bins whose sum
+of counts exceeds noise. Beyond this pair, counts are extrapolated geometrically. The coverage of intervals depends on
+this assumption about tails. All values are computed from released, noisy counts.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ class Tail:
     Parameters
     ----------
     slowest : float
-        Largest ratio of a bin's count to the count before: .5 for a finite variance, .25 for a finite fourth moment.
+        Largest ratio of a bin's count to the previous bin's count: .5 for lengths with a finite variance, .25 for
+        lengths with a finite fourth moment.
     fastest : float
-        Smallest such ratio, as a share of `slowest`.
+        Smallest ratio of a bin's count to the previous bin's count, divided by `slowest`.
     residue : float
         Counts that noise hides may exceed their fitted size by `residue` times `RESIDUE` noise sds.
     aligned : bool
-        Whether all rows beyond the clip may lie along one coefficient.
+        Whether the scores of all rows beyond the clip may affect the same coefficient.
     slow : bool
         Whether counts may fall so slowly that only sums over more than two bins exceed noise.
     """
@@ -59,7 +61,7 @@ class Tail:
 
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
-    "far": Tail(0.5, slow=True),  # score lengths, if a predictor's bounds are far beyond most values
+    "far": Tail(0.5, slow=True),  # score lengths, if a predictor's bounds are far beyond most of its values
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score lengths for bounded psi, like row lengths
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score lengths of count and gamma models
     "rows": Tail(0.35, fastest=0.92, residue=0.3),  # row lengths, where scores are about as long as rows
@@ -76,8 +78,8 @@ class Whole(NamedTuple):
     number : float
         The total, public or released.
     sd : float
-        Standard error of `number`: 0 if public; inf for a number of privacy units, which may have no used row, and for
-        the sum of the released counts.
+        Standard error of `number`: 0 for a public number of rows. It is inf for a number of privacy units, because some
+        units may have no used row. It is also inf for the sum of the released counts.
     """
 
     number: float
@@ -117,11 +119,11 @@ class Lengths:
         Parameters
         ----------
         ask : Ask
-            Function that asks queries of the data and returns noisy releases.
+            Function that sends queries to the data and returns noisy releases.
         by : Noises
             Noise mechanisms, one for each kind of query.
         question : Sum
-            Query for the histogram; its set is a `Shells`.
+            Query for the histogram.
         known : Whole, optional
             Total of the counts; by default the sum of the released counts, as for weighted rows.
         tail : Tail
@@ -194,10 +196,10 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the lengths.
         hidden : float, optional
-            For scores that the histogram's noise hides: square of the largest share that may lie along one coefficient,
-            times m; by default `ALONG_HIDDEN`.
+            Constant h for scores in bins that noise hides: the share of their clipped lengths along one coefficient is
+            at most ``sqrt(h / m)``. The default is `ALONG_HIDDEN`.
         size : float
-            Mean ratio of the length of a row's score to the length that the histogram counts.
+            Mean ratio of the length of a row's score to the length on which the histogram is based.
         """
         along, hidden_along = (
             part_along(ALONG_SEEN, m, tail),
@@ -228,8 +230,9 @@ def with_tail(
 
     A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds beside a visible window,
     or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly falling tail in each window but not in a wider sum of
-    bins; then the next bins are also visible. The first hidden bin is at most the extrapolation of the last windows,
-    and at most the size fitted to all hidden counts plus `residue` times the noise of this size.
+    bins; then the next bins are also visible. The count of the first hidden bin has two limits: the value that is
+    extrapolated from the last visible windows, and the value fitted to all hidden counts plus `RESIDUE` times
+    ``tail.residue`` noise sds of the fitted value.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -259,11 +262,12 @@ def with_tail(
 
 
 def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:
-    """Return the number of bins beyond the last visible one that sums over several bins show to be filled, or 0.
+    """Return the number of bins beyond the last visible bin that become visible through sums over several bins.
 
-    A bin is visible if its count exceeds noise. If a sum of `WIDE_WINDOWS` bins exceeds noise, its nearer half counts
-    as visible; if the sum of all bins does, the next bin counts. A known total minus the visible counts estimates the
-    same sum; both are averaged by precision.
+    If the sum of the first four or eight hidden bins (`WIDE_WINDOWS`) exceeds noise, the first half of these bins
+    becomes visible. If only the sum of all hidden bins exceeds noise, the first hidden bin becomes visible. The known
+    total minus the visible counts is a second estimate of the sum of all hidden bins; the two estimates are averaged
+    with precision weights.
     """
     hidden, visible = counts[last + 1 :], last + 1
     if not len(hidden):
@@ -281,7 +285,7 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return counts that add up to `total`: those up to bin `last` are shifted evenly, but not below zero."""
+    """Return counts that add up to `total`: counts up to bin `last` are shifted evenly, but not below zero."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
@@ -311,9 +315,9 @@ class Clip:
     aligned : float
         Bound on the clipping bias if all clipped scores lie along one direction.
     unseen : float
-        Variance of a coordinate of the score by scores that no bin of the histogram shows.
+        Variance of a coordinate of the score that is due to scores in no bin of the histogram.
     least : float
-        Lower bound on the variance of a coordinate per row, by released squared residuals; 0 without this release.
+        Lower bound on the variance of a coordinate per row, from released squared residuals; 0 without this release.
     curvature : float
         Limit on the curvature of a row's loss, for perturbed minimisers.
     """
@@ -351,15 +355,17 @@ def best_clip(
     tail : Tail
         Assumption on the tail of the lengths.
     unseen : float
-        Sum of squared lengths of the scores that no bin of the histogram shows.
+        Sum of squared lengths of scores that no bin of the histogram shows.
     always : float
-        Bias bound to add at every clip.
+        Bias bound that is added at every candidate threshold.
     unseen_along : float, optional
-        Share of these scores that may lie along one coefficient; by default the share for rows that noise hides.
+        Largest share of the excess of the scores in `unseen` along one coefficient; by default the share for scores in
+        bins that noise hides.
 
     Notes
     -----
-    Scores of length l > B whose squares add up to S have an excess of S (l - B) / l^2, which is largest at l = 2 B.
+    Scores of length l > B whose squared lengths add up to S exceed the threshold B by S (l - B) / l^2 in total. This
+    excess is largest at l = 2 B.
     """
     tried, longest = lengths.from_least(m**0.5 / 2), max(float(lengths.lengths[-1]), 1e-300)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -370,12 +376,12 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return the largest share of a sum of score lengths that may lie along one of m coefficients."""
+    """Return ``sqrt(part / m)``, the largest share of a sum of score lengths along one of m coefficients; at most 1."""
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 
 
 def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
-    """Return the clipping threshold with the shortest interval, of half-length ``cv(bias / s) s``, s a std error.
+    """Return the clipping threshold with the shortest interval; the half-length is ``cv(bias / s) s`` for std error s.
 
     Parameters
     ----------
@@ -384,7 +390,7 @@ def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, n
     variance : ndarray, shape (k,)
         Variance of a coordinate of the score clipped at each radius.
     excess : ndarray, shape (k,)
-        Bound a on the bias that clipping causes in the score.
+        Bound a on the bias that clipping at each radius causes in the score.
     noise : float
         Standard deviation of the noise of a coordinate at radius 1.
 
@@ -424,7 +430,8 @@ def predicted_length(
     Returns
     -------
     float
-        The half-length, in standard deviations of a score's coordinate, times the root of `scores`; 1.96 without noise.
+        The half-length of an interval for a sum of scores, divided by the square root of `scores`, in standard
+        deviations of a score's coordinate; 1.96 without noise.
     """
     ends = edges(m**0.5 / 8, min(60 * m**0.5, cap))
     counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / SYNTHETIC_ROWS
