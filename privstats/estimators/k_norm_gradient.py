@@ -1,7 +1,7 @@
-"""Least squares by a mechanism that draws the coefficients: K-norm gradient, objective perturbation, exponential.
+"""Least squares whose coefficients are drawn by K-norm gradient, objective perturbation or the exponential mechanism.
 
-The drawn coefficients solve ``score = noise`` with noise of a known law; a ridge, if any, is removed by one step.
-Intervals also need the Hessian and the variance of the scores, which are released separately.
+The drawn coefficients solve ``score = noise`` with noise of a known law. If the loss has a ridge, one Newton step
+removes the ridge's bias. Intervals also need the Hessian and the variance of the scores, which are released separately.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ AT_BOUND = 0.98  # l1 norm of the estimate over theta_bound, above which a note 
 
 @dataclass(frozen=True)
 class ChosenLeastSquares(ABC):
-    """Least squares: one mechanism draws the coefficients, and others release the matrices that intervals need.
+    """Least squares: one mechanism draws the coefficients; other mechanisms release the matrices that intervals need.
 
     Parameters
     ----------
     noises : Noises
-        Mechanisms of the other queries; only `matrix` and `counts` are used.
+        Noise mechanisms. `matrix` releases the Hessian, the residual scale and the score variance; `counts` releases
+        private numbers of rows.
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     theta_bound : float
@@ -106,7 +107,7 @@ class ChosenLeastSquares(ABC):
     def _with_intervals(
         self, ask: Ask, public: PublicFacts, box: PublicBox, theta: FloatArray, chosen: Release
     ) -> NormalEstimate:
-        """Release the Hessian and the variance of scores; remove the ridge by one step; return the estimate."""
+        """Release the Hessian and the score variance; remove the ridge's bias in one step; return the estimate."""
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
         levels = replace(KeptLevels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
@@ -175,7 +176,7 @@ class PerturbedLeastSquares(ChosenLeastSquares):
     Parameters
     ----------
     split : float
-        Share of the coefficients' budget for the random linear term; the ridge has the rest.
+        Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     """
 
     split: float = 0.85

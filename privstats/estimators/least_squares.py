@@ -1,7 +1,7 @@
 """Least squares and Huber's loss by noisy Newton steps with clipped scores.
 
-Stages, as numbered below: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6 score. All
-clips and radii are functions of earlier releases, and each query's sensitivity is proved for every clip and radius.
+The stages have numbers: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6 score. All clipping
+radii are functions of earlier releases, and each query's sensitivity is proved for every radius.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def relative_noise(m: int, entry: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """Ratio of expected interval lengths by Newton steps and without privacy, from noise distributions alone.
+    """Expected interval length of Newton steps, divided by the length without privacy; no budget is spent.
 
     Parameters
     ----------
@@ -82,7 +82,21 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the ratio of expected interval lengths with and without privacy, from noise distributions alone."""
+        """Return the expected interval length, divided by the length without privacy, for rows of known dimensions.
+
+        Parameters
+        ----------
+        m : int
+            Number of coordinates.
+        longest : float
+            Upper bound on the length of a row of whitened predictors.
+        psi : float
+            Upper bound on |psi|, the derivative of the loss, in standard deviations of psi.
+        sizes : Sizes
+            Numbers of rows and of scores.
+        folded : bool
+            Whether the scores of one privacy unit (person) are added up.
+        """
         within = SumAndProducts(m, 1.0) if self.by.free_products else Ball(m, 1.0)
         shells = Shells(m, edges(m**0.5 / 8, longest * psi))
         named = (("score", within), ("first step", within), ("score sizes", shells))
@@ -90,19 +104,19 @@ class Lengthened:
         return self.length(asked, longest, psi, sizes)
 
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
-        """Return the ratio of interval lengths with and without privacy, for rows with slightly heavy tails.
+        """Return the expected interval length, divided by the length without privacy, for slightly heavy tails.
 
         The ratio allows for the noise of the score, for the Hessian's noise times the error of the first step, and for
-        the Hessian's noise in its weakest direction.
+        the Hessian's noise along the direction with the least information.
 
         Parameters
         ----------
         asked : tuple of Sum
-            Queries for the score and the first step, each clipped at 1, and for score lengths.
+            Queries for the score and the first step, with scores clipped to length 1, and for score lengths.
         longest : float
             Upper bound on the length of a row of whitened predictors.
         psi : float
-            Upper bound on |psi|, in standard deviations of psi.
+            Upper bound on |psi|, the derivative of the loss, in standard deviations of psi.
         sizes : Sizes
             Numbers of rows and of scores.
         """
@@ -164,7 +178,7 @@ class ReleasedHessian:
     cut : float
         Bound on the lost information along one coefficient.
     all_cut : float
-        Bound on the lost information if all shortened rows lie along one direction.
+        Bound on the lost information along one coefficient if all shortened rows affect the same coefficient.
     """
 
     matrix: NoisyMatrix
@@ -182,7 +196,7 @@ class FirstStep(Pilot):
     began : Start
         Coefficients before the step, and the predictors of the Hessian.
     hessian : ReleasedHessian
-        Hessian by which the step was computed.
+        Hessian with which the step was computed.
     T, T_inverse : ndarray, shape (m, m)
         Inverse square root, and square root, of the Hessian per row.
     score : LastRelease
@@ -203,7 +217,10 @@ class FirstStep(Pilot):
 
 
 def with_loss(problem: Problem, loss: Loss) -> Start:
-    """Return starting coefficients of a loss, from those of least squares; release a residual scale if needed."""
+    """Return starting coefficients of a loss, computed from least-squares coefficients.
+
+    If the loss needs a residual scale, the scale is released.
+    """
     design = problem.box.design
     loss = loss.in_units(design.response_center, design.response_half)
     if loss.needs_scale:
@@ -212,7 +229,10 @@ def with_loss(problem: Problem, loss: Loss) -> Start:
 
 
 def residual_scale(problem: Problem) -> float:
-    """Return the residual scale: the released median |residual| divided by the normal median, in half-ranges."""
+    """Return the residual scale: the released median of |residual| divided by the median of |N(0, 1)|.
+
+    The unit is the half-range of the response.
+    """
     ends = edges(SCALE_BINS, problem.start.largest_psi)
     question = Sum("residual scale", RowResiduals(problem.start.eta), Shells(1, ends), problem.keep)
     counts = np.maximum(problem.ask(question, by=problem.by.counts).value, 0.0)
@@ -222,7 +242,7 @@ def residual_scale(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
-    """The fit by Newton steps: leverages, Hessian, first step, score variance, score lengths, final clipped score.
+    """The fit with Newton steps: leverages, Hessian, first step, score variance, score lengths, final clipped score.
 
     Parameters
     ----------
@@ -245,7 +265,7 @@ class Steps(OneStep):
         return Lengthened(self.ask, self.by, self.tail)
 
     def length(self) -> float:
-        """Return the ratio of interval lengths with and without privacy, for rows with slightly heavy tails."""
+        """Return the expected interval length, divided by the length without privacy, for slightly heavy tails."""
         start = self.start
         psi = start.largest_psi / start.sigma
         asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
@@ -278,7 +298,10 @@ class Steps(OneStep):
         return pilot.variance.metric.inverse
 
     def first_hessian(self, start: Start) -> ReleasedHessian:
-        """Release leverages, then the Hessian at the radius that balances noise and lost information (stages 2, 3)."""
+        """Release the histogram of leverages (stage 2) and the Hessian (stage 3).
+
+        Rows of the Hessian are shortened to the radius that balances noise against lost information.
+        """
         m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
         leverages = Sum("leverages", start.hessian_rows, Shells(m, ends), self.levels.keep)
@@ -296,9 +319,11 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """Take the first step (stage 3b), along scores clipped at a radius that does not depend on the data.
+        """Take the first step (stage 3b); return the score, the coefficients after the step, and the score's metric.
 
-        The final step is then short, and so is its error from the Hessian's noise, which the step multiplies.
+        Scores are clipped at a radius that is computed from public values and the released residual scale. After the
+        first step the final step is short. The final step's error due to the Hessian's noise is proportional to the
+        length of the final step, and therefore small.
         """
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
@@ -312,7 +337,7 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """Return the variance of a row's score, by released products of scores or by `sigma` (stage 4)."""
+        """Return the variance of a row's score, computed from released products of scores or from `sigma` (stage 4)."""
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:
@@ -354,12 +379,15 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and the part that the histogram does not show.
+        """Return a lower bound on the sum of squared residuals, and the part of the sum that the histogram misses.
 
-        Both are divided by `variance`. Rare outcomes have long scores beyond a gap in the released histogram of score
-        lengths, too few to exceed the noise of any bin. If the histogram shows a much smaller sum than the upper bound
-        from the first release of second moments, or the response may have two values, one of them rare, the sum of all
-        squared residuals is released without a clip. Otherwise only rare outcomes are taken as hidden.
+        Both results are divided by `variance`. The histogram of score lengths may miss rare outcomes: they have long
+        scores beyond a gap in the histogram, and are too few to exceed the noise of any bin. An upper bound on the sum
+        is known from the first release of second moments. The sum of all squared residuals is released without a clip
+        in two cases: if the sum in the histogram is much smaller than the upper bound, or if the response may have two
+        values, one of them rare. If the sum would be too noisy, it is not released; then a response with a rare value
+        is assumed to have the upper bound as its sum. In all other cases, for other losses, and for rows of privacy
+        units, the histogram is assumed to miss nothing.
 
         Parameters
         ----------
@@ -368,7 +396,7 @@ class Steps(OneStep):
         variance : float
             Mean variance of a score's coordinates, approximately the variance of the residuals.
         seen : float
-            Sum of squared residuals that the histogram shows, divided by `variance`.
+            Sum of squared residuals in the histogram, divided by `variance`.
         """
         most, largest, rarer = self.rows * u.most_sigma**2, u.largest_psi, self.levels.rarer
         of = SquaredResiduals(u.eta, largest)
@@ -392,7 +420,10 @@ class Steps(OneStep):
         return max(squares - noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
-        """Return the mean square of psi, the loss's derivative, from products of scores (the intercept's, if any)."""
+        """Return the mean square of psi, the loss's derivative, computed from products of scores.
+
+        In a model with an intercept, it is the product for the intercept; otherwise it is the mean over coordinates.
+        """
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
         one = x.coordinates(np.eye(self.box.c)[self.box.intercept], self.levels.hidden)
@@ -427,7 +458,10 @@ class Steps(OneStep):
         return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return errors due to the Hessian's noise and to clips, for scores linear in theta (Huber's nearly are)."""
+        """Return bounds on the errors that are due to the Hessian's noise and to clipping.
+
+        Scores are taken as linear functions of theta; for Huber's loss this is an approximation.
+        """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
         root, moved = pilot.variance.metric.root, pilot.start
@@ -473,10 +507,11 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return a bias bound for each column with wide bounds, as if all clipped rows changed its coefficient alone.
+        """Return two bias bounds for each column with wide bounds: for clipped scores and for shortened Hessian rows.
 
-        For other columns, clipped rows are assumed to lie along different coefficients. With a bounded psi this is
-        assumed for all columns: a far row has no large residual by which it could change a coefficient alone.
+        For a column with wide bounds, all clipped rows are assumed to affect this column's coefficient and no other
+        coefficient. For other columns, clipped rows are assumed to affect different coefficients. With a bounded psi
+        this is assumed for all columns, because a bounded psi limits the effect of a row's residual.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

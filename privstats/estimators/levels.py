@@ -46,7 +46,7 @@ class LevelConstant:
 
 @dataclass(frozen=True, eq=False)
 class KeptLevels:
-    """Factor levels kept in the fit, and the directions of theta about which the rows at kept levels say nothing.
+    """Factor levels kept in the fit, and directions of theta about which rows at kept levels have no information.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class KeptLevels:
     counts : tuple of ndarray
         For each factor, released counts of its levels.
     hidden : ndarray, shape (c, l)
-        Directions of theta about which rows at kept levels have no information at all: the columns' null space.
+        Directions of theta about which rows at kept levels have no information: the null space of the kept rows.
     ridge : ndarray, shape (c,)
         Amounts added to the information of two-valued columns with a rare value, in squared standard deviations.
     needed : float
@@ -67,15 +67,18 @@ class KeptLevels:
     least : float
         Smallest count of a kept level; inf without factors.
     rare_values : tuple of (int, float)
-        (column, rows with the rarer value) of numeric columns that seem to have two values, the rarer in too few rows.
+        Numeric columns that seem to have only two values, of which the rarer value occurs in too few rows. A pair
+        contains the column's position and the number of rows with the rarer value.
     rarer : float
-        Number of rows with the rarer value of a two-valued response, else inf (`Scales`).
+        Number of rows with the rarer value, if the response may have only two values; otherwise inf (`Scales`).
     clamped : tuple of Note
         Notes on a response whose values seem to lie at its bounds.
     unread : ndarray, shape (c, l)
-        In fits without intervals, which keep all levels: directions of theta that depend on levels with too few rows.
+        Directions of theta that depend on levels with too few rows. Only used in fits without intervals, which keep all
+        levels.
     sums : tuple of (int, ndarray, ndarray)
-        In fits without intervals: factors, counts of their levels computed from sums of columns, and these counts' sds.
+        Position of each factor, counts of its levels that are computed from sums of columns, and the counts' noise sds.
+        Only used in fits without intervals.
     """
 
     keep: AtLevels | None
@@ -99,7 +102,7 @@ class KeptLevels:
 
     @property
     def most_length(self) -> float:
-        """Upper bound on the squared length of standardised rows at rare levels, which follows from the ridge."""
+        """Upper bound on the squared length of standardised rows at rare levels; the ridge guarantees this bound."""
         return HELD_LEAST * (len(self.ridge) + 1)
 
     @property
@@ -139,11 +142,11 @@ def readable_levels(
     needed : float
         Number of rows that a level needs to be kept.
     share_of : tuple of str
-        Main queries, one for each method; the counts take a part of their budget share.
+        Main queries, one for each method. The counts use a part of the main queries' budget share.
     worth : bool
         Whether the counts are worth their budget share.
     intervals : bool
-        Whether intervals are wanted; otherwise all levels are kept and no counts are released.
+        Whether intervals are requested; otherwise all levels are kept and no counts are released.
     """
     factors = box.design.factors
     known = [counts_from_sums(box, factor, scales) for factor in factors]
@@ -229,8 +232,9 @@ def with_most_rows(
 ) -> tuple[NDArray[np.bool_], ...]:
     """Return masks of the levels to keep, such that the kept rows still represent the population.
 
-    Levels with too few rows are left out, the rarest first, as long as the levels left out hold at most `MOST_LEFT_OUT`
-    of the rows. Whether coefficients of the other levels are reported depends on the noise of the Hessian.
+    Levels with too few rows are left out, the rarest first, while the left-out levels contain at most the share
+    `MOST_LEFT_OUT` of the rows. Whether coefficients of the kept rare levels are reported depends on the noise of the
+    Hessian.
 
     Parameters
     ----------
@@ -263,10 +267,11 @@ def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
 
 
 def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
-    """Return (column, number of rows with the rarer value) of columns or response, if they seem to have two values.
+    """Return each numeric column that seems to have only two values, with the number of rows with the rarer value.
 
-    An example are zeros and ones declared as numbers. A column of mean a in [-1, 1] has at most the variance
-    ``1 - a^2``, reached by values at both ends.
+    The response is examined too. For example, a numeric column may contain zeros and ones only. The variance of a
+    column with mean a in [-1, 1] is at most ``1 - a^2``, and equals this maximum if all values are -1 or 1. A column is
+    returned if its variance exceeds the share `TWO_ENDED` of this maximum.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     whole = [j for j, part in zip([*box.slopes, box.c], box.usual, strict=True) if part == 1 and j not in coded]
@@ -280,8 +285,8 @@ def ridge_of_rare(
 ) -> FloatArray:
     """Return the amounts added to the information of two-valued columns with a rare value, shape (c,).
 
-    They limit the squared length of standardised rows with the rare value to `HELD_LEAST` times m + 1. Columns that are
-    constant over the kept rows get 0.
+    These amounts limit the squared length of standardised rows with the rare value to `HELD_LEAST` times c + 1. The
+    amount is 0 for columns that are constant over the kept rows.
     """
     ridge = np.zeros(box.c)
     for factor, count, k in zip(box.design.factors, counts, kept, strict=True):
@@ -296,9 +301,10 @@ def ridge_of_rare(
 
 
 def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[FloatArray, FloatArray]:
-    """Return counts of a factor's levels, computed from sums of its columns, and their sds; -inf if not determined.
+    """Return counts of a factor's levels, computed from sums of the factor's columns, and the counts' noise sds.
 
-    The sums of k columns and the number of rows are k + 1 equations for k + 1 levels.
+    The sums of k columns and the number of rows are k + 1 equations for the counts of k + 1 levels. The counts are -inf
+    if these equations do not determine them.
     """
     contrasts = np.asarray(factor.contrasts, dtype=float)
     levels = len(contrasts)
@@ -365,12 +371,13 @@ def hidden_levels(
     estimate: Estimate,
     rows: float,
 ) -> tuple[Note, ...]:
-    """Return notes on the levels with too few rows whose coefficients, or the coefficients' noise, are not reported.
+    """Return notes on levels with too few rows, if the coefficients of a level or their noise sds are not reported.
 
     Parameters
     ----------
     seen : iterable of (int, ndarray, ndarray, ndarray)
-        For each factor: its index, the counts of its levels, these counts' sds, and the counts needed.
+        For each factor: its position, the counts of its levels, the counts' noise sds, and the smallest counts for
+        which coefficients are reported.
     estimate : Estimate
         Estimate of the fit.
     rows : float

@@ -1,8 +1,8 @@
-"""Generalised linear models by Newton steps on clipped scores.
+"""Generalised linear models, fitted with Newton steps on clipped scores.
 
 A row's score is ``x psi``. Predictors w are whitened by the information of synthetic rows with the released moments.
-Then a score is ``w p`` with leverage |w| and Pearson residual p, and the length of this product is clipped: a row of
-high leverage and small residual counts in full. Intervals allow for the bias of the last clip. Comments number stages.
+The whitened score is ``w p`` with leverage |w| and Pearson residual p, and the length of this product is clipped. A row
+with high leverage and a small residual therefore remains unchanged. Intervals allow for the bias of the last clip.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ SHARES: Mapping[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class LikelihoodSteps:
-    """Estimator of a generalised linear model by Newton steps.
+    """Estimator of a generalised linear model with Newton steps.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class LikelihoodSteps:
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
-        "HC", or "nonrobust": the response's variance is the family's variance function.
+        "HC" (any variance of the response) or "nonrobust" (the response's variance is the family's variance function).
     """
 
     noises: Noises = NORMAL
@@ -142,7 +142,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # the offset in eta
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # `fit` excludes the offset
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
@@ -189,9 +189,11 @@ class LastStep:
     Parameters
     ----------
     size : ndarray, shape (c,)
-        Length of the step for each coefficient (user's units), divided by the largest valid length of a step.
-        Rows are weighted by their part in a coefficient's information: a step that is long in one group only does
-        not affect coefficients about which the group has no information.
+        Larger of two ratios for each coefficient; if it exceeds 1, the coefficient is not reported. The first ratio is
+        the root mean square change of the linear predictor, divided by the largest valid change. A row's weight in this
+        mean is its share of the information about the coefficient, so that a large change in one group of rows does not
+        affect coefficients about which the group has no information. The second ratio is the change of the coefficient,
+        divided by `UNUSUAL` times the expected change.
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
     curvature_bias : ndarray, shape (c,)
@@ -199,7 +201,7 @@ class LastStep:
     directions : ndarray, shape (c, c)
         Matrix whose j-th column is the change of theta that changes coefficient j, in the user's units, by 1.
     move : float
-        Root mean square change of the linear predictor by the step.
+        Root mean square change of the linear predictor due to the step.
     """
 
     size: FloatArray
@@ -229,7 +231,7 @@ def unit(vector: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodStep(OneStep):
-    """One-step fit of a likelihood, with expected scores and information computed over synthetic rows.
+    """One-step fit of a likelihood; expected scores and information are computed with synthetic rows.
 
     Parameters
     ----------
@@ -252,10 +254,12 @@ class LikelihoodStep(OneStep):
 
     @property
     def per_eta(self) -> FloatArray:
-        """Change of each coefficient that changes the linear predictor by one sd, if the others are refitted.
+        """Change of each coefficient that changes the linear predictor eta by 1 (root mean square), shape (c,).
 
-        It is the inverse std dev of the column given the others (the columns have the information of at least one row).
-        A square or product of columns far from zero changes eta by much more, but other coefficients offset most of it.
+        All other coefficients are refitted to offset as much of the change as possible, so the result is 1 divided by
+        the std dev of the column given the other columns. Refitting matters for squares and products of columns that
+        are far from zero: most of their effect on eta can be offset by other coefficients. The eigenvalues of the
+        columns' second moments are at least 1 / rows, the information of a single row.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
@@ -266,11 +270,11 @@ class LikelihoodStep(OneStep):
         return self.loss.family.fitted(self.synthetic.rows @ self.along(at.theta) + self.synthetic.offset)
 
     def information(self, at: Start) -> FloatArray:
-        """Return the information weights of the synthetic rows, given the coefficients."""
+        """Return the information weights of the synthetic rows at the coefficients of `at`."""
         return self.loss.family.weight(self.eta(at))
 
     def spread(self, at: Start) -> float:
-        """Return the root of the synthetic rows' mean information: the sd of psi if the model is right."""
+        """Return the root of the synthetic rows' mean information, which is the sd of psi if the model is correct."""
         return float(self.information(at).mean()) ** 0.5
 
     @property
@@ -302,9 +306,10 @@ class LikelihoodStep(OneStep):
         return (note("far amounts", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
 
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
-        """Return the step that removes a ridge's bias, by the information of synthetic rows half way along the step.
+        """Return the step that removes a ridge's bias, shape (m,).
 
-        Directions without information, such as for a level with a released count of zero, are left unchanged.
+        The step is computed with the information of synthetic rows at the midpoint of the step. It is zero along
+        directions without information, such as the direction of a level with a released count of zero.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -361,7 +366,7 @@ class LikelihoodStep(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
-    """The fit of a likelihood by Newton steps: queries of each stage, and inference."""
+    """The fit of a likelihood with Newton steps. Comments in the code number the stages."""
 
     @property
     def asks_meat(self) -> bool:
@@ -375,7 +380,7 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens the predictors by the information at the last score's coefficients."""
+        """Return the matrix that whitens the predictors by the information at the coefficients of the last score."""
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
@@ -385,7 +390,7 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum, under the model, that a clip at each radius removes from scores, shape (radii, m).
+        """Return the expected sum that a clip at each radius removes from scores under the model, shape (radii, m).
 
         Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to exceed the
         noise of the histogram. Therefore this part of the bias is computed from the model.
@@ -430,10 +435,12 @@ class NewtonSteps(LikelihoodStep):
         return start.moved(step), Stride(metric, score, noise * B, step)
 
     def secant_corrected(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
-        """Return the score, divided along the previous step by the curvature of the loss measured on that step.
+        """Return the score with its component along the previous step divided by a ratio of curvatures.
 
-        With nearly collinear predictors, the data may have twice the information of synthetic rows; without the
-        division the steps would oscillate.
+        The ratio is the curvature of the loss that was measured along the previous step, divided by the curvature that
+        synthetic rows predict, within the limits `CURVATURES`. With nearly collinear predictors the measured curvature
+        may be twice the predicted curvature, and without the division the steps would oscillate. If the measurement is
+        too noisy, the score is returned unchanged.
         """
         along = np.linalg.solve(metric, last.step)
         length = float(np.linalg.norm(along))
@@ -446,7 +453,10 @@ class NewtonSteps(LikelihoodStep):
         return score + (1 / met - 1) * float(along @ score) * along
 
     def shortened(self, step: FloatArray) -> FloatArray:
-        """Return the step with intercept part and slope part each shortened, to limit the linear predictor's change."""
+        """Return the step with limited changes of the linear predictor.
+
+        The intercept part and the slope part of the step are shortened separately.
+        """
         c = self.constant
         on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
         side = step - on
@@ -479,10 +489,12 @@ class NewtonSteps(LikelihoodStep):
         return Hessian(matrix, w.to_theta, np.eye(m), rows)
 
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
-        """Return the variance of the score: released, or for `nonrobust` the information times the dispersion.
+        """Return the variance of the score.
 
-        The histogram of lengths gives the total variance more precisely than released products of scores; the products
-        divide it among directions, as far as they exceed noise.
+        The released variance combines two releases. The histogram of score lengths determines the trace, because it is
+        more precise than the products of scores. The products determine how the trace is distributed among directions,
+        to the extent that they exceed noise. With ``cov_type="nonrobust"`` the variance is the information times the
+        dispersion.
         """
         m, n, noise, matrix = self.m, self.sizes.scores, None, hessian.matrix
         value = n * np.eye(m)
@@ -496,7 +508,10 @@ class NewtonSteps(LikelihoodStep):
         return Meat(value, self.freedom, noise)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return a bias bound for the scores' curvature along the last step, and coefficients with too few rows."""
+        """Return bias bounds for the scores' curvature along the last step, and coefficients that are not reported.
+
+        A coefficient is not reported if the last step is too long for it, or if too few rows determine it.
+        """
         names, m = self.box.design.names, self.m
         noise = float(np.trace(step.last.noise.covariance())) / m
         spread = step.meat.value + (noise + step.pilot.noise**2) * np.eye(m)
@@ -515,14 +530,14 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return each coefficient's last step, over the largest valid step, and the errors that the step causes.
+        """Return each coefficient's last step, divided by the largest valid step, and bounds on the step's errors.
 
         Parameters
         ----------
         step : Step
             All releases of the fit.
         spread : ndarray, shape (m, m)
-            Expected second moments of a score: sampling error plus noise of the last two steps.
+            Expected second moments of the score: sampling variance plus the noise variances of the last two steps.
         """
         start, inverse = step.pilot.start, step.inverse
         to_original = self.box.design.to_original(response=False)[0]
@@ -556,8 +571,8 @@ def effective_share(
 ) -> FloatArray:
     """Return the effective share of the rows that determine each coefficient, shape (c,).
 
-    With q the rows' contributions to a coefficient's error under the model, the share is ``(mean q^2)^2 / mean q^4``,
-    at its smallest value over the coefficient's confidence interval.
+    Let q be a row's contribution to a coefficient's error under the model. The share is ``(mean q^2)^2 / mean q^4``. It
+    is computed at several quantiles of the coefficient's distribution, and the smallest share is returned.
 
     Parameters
     ----------
@@ -570,7 +585,7 @@ def effective_share(
     inverse : ndarray, shape (m, m)
         Inverse of the Hessian on its identified directions.
     spread : ndarray, shape (m, m)
-        Expected second moments of the score, noise included.
+        Expected second moments of the score, including noise.
     to_coefficients : ndarray, shape (c, m)
         Matrix that maps coordinates to the coefficients.
     """
@@ -587,7 +602,10 @@ def effective_share(
 
 
 def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
-    """Return a mask of the coefficients with too few effective rows for a normal approximation, and notes on these."""
+    """Return a mask of coefficients with too few effective rows for a normal approximation, and notes on them.
+
+    Columns with a rare value in too few rows are also in the mask.
+    """
     few, notes = effective < FEW_OUTCOMES, []
     if few.any():
         about = tuple(name for name, one in zip(names, few, strict=True) if one)

@@ -24,12 +24,12 @@ from privstats.losses.marginal_effects import Dummies, EffectParts
 from privstats.numerics.law import FloatArray
 from privstats.sets.vectors import Box
 
-QUESTION, SHARE = "marginal effects", 0.1  # name of the query, and its budget share beside those of the fit
+QUESTION, SHARE = "marginal effects", 0.1  # name of the query, and its budget share in addition to the fit's shares
 FARTHEST = 1e6  # limit of coefficients, which may be mostly noise, against overflow
 
 
 def check_margins(public: PublicFacts) -> None:
-    """Raise an error if marginal effects are asked for without a predictor, or without intervals.
+    """Raise an error if marginal effects are requested for a model without predictors, or without intervals.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """Noisy gradient descent and noisy Newton as stated by Avella-Medina, Bradshaw and Loh (2023): for comparison.
 
 Each step releases the clipped score of all rows; the last iterate is the estimate. Two further releases, the Hessian
-and the score variance, give intervals. These include the noise of all steps in the last iterate exactly; in the paper
-they include the last step's only. With many rows and a large budget `mech="newton"` gives shorter intervals.
+and the score variance, give intervals. The intervals include the exact contribution of the noise of all steps to the
+last iterate; the intervals in the paper include the noise of the last step only. With many rows and a large budget
+`mech="newton"` gives shorter intervals.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ LENGTH = math.sqrt(2.0)  # default of C: rows longer than C are given less weigh
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bounds, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
-HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, over the largest eigenvalue of its noise (`edge`)
-USUAL_PART = 0.8  # no coefficient is reported if the Hessian's lower limit exceeds this times (largest curvature) / p
+HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the largest eigenvalue of its noise (`edge`)
+USUAL_PART = 0.8  # no coefficient is reported if the limit from HESSIAN_EDGE exceeds this multiple of curvature / p
 MOST_QUESTIONS = 1000  # largest number of steps; each step is a query of the data in the plan
 MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains
 OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in scales of the response
-NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default size of Newton steps, and their largest length in residual scales
+NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default step size of Newton steps; longest Newton step, in residual scales
 WORTH_SAYING = 1.05  # smallest ratio of interval lengths at which a note names the method with shorter intervals
 AMPLE = 0.1  # largest noise_to_signal at which mech="newton" has shorter intervals (`benchmarks.noisy_optimisation`)
 SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
@@ -56,25 +57,27 @@ class NoisyGradientDescent:
     r"""Noisy gradient descent: K steps ``theta <- theta - eta (g + N)``, g the mean score and N normal noise.
 
     Privacy: neighbours replace one row, n is public. A row's score is clipped to a ball of radius B, so that the sum
-    changes by at most 2 B; K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total. Of K + 2
-    parts of mu^2 the steps have K, the Hessian and the score variance one each; the paper gives mu to each of these
-    three, sqrt(3) mu in all. Sums of products of rows no longer than r change by at most r^2 (`Products`), so that the
-    noise of a matrix has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off it (in the paper 2 r^2
+    changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total. The
+    budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps, one for the Hessian, and one for
+    the score variance. The paper spends mu on the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in
+    total. If rows are not longer than r, the sum of their products changes by at most r^2 (`Products`). The noise of a
+    matrix therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal (in the paper 2 r^2
     everywhere).
 
     Intervals: with M the Hessian and ``R = I - eta M`` the noise of the last iterate has the covariance
     ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``, to which the sandwich is added. The remaining
-    error of the start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below noise are set to half the
-    noise's largest eigenvalue (`edge`) if all predictors are numbers with declared scales (`Scale`), which declare such
-    a variance; a note says that this is wrong for collinear ones. Otherwise a lower bound of M is used, and directions
-    in which more than `MOST_LEFT` of the start's error may remain are not reported.
+    error of the start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below half the noise's largest
+    eigenvalue (`edge`) are raised to this value. Predictors with declared scales (`Scale`) have such a variance unless
+    they are collinear; a note says so if noise is large. If a predictor has no declared scale, the remaining error is
+    computed from a lower bound on M. Directions in which more than the share `MOST_LEFT` of the start's error may
+    remain are not reported.
 
     Parameters
     ----------
     noises : Noises
         Noise mechanisms, one for each kind of query.
     loss : Loss
-        Huber's loss or another bounded one, or a logistic likelihood.
+        Huber's loss, another loss with a bounded derivative, or a logistic likelihood.
     rows : int
         Public number of rows n.
     steps : int, optional
@@ -82,11 +85,12 @@ class NoisyGradientDescent:
     step_size : float, optional
         Step size eta; by default 1 divided by the largest curvature.
     clip : float
-        Length C: a row has weight ``min(1, C^2 / |x|^2)``. Numbers are in half-ranges / sqrt(3), or in declared scales.
+        Length C: a row has weight ``min(1, C^2 / |x|^2)``. The unit of a numeric column in x is its declared scale, or
+        by default its half-range divided by sqrt(3).
     tuning : float
         Threshold c of a robust loss, in residual scales.
     sigma : float, optional
-        Known scale of the residuals in the response's unit, for benchmarks; by default it is fitted.
+        Known scale of the residuals in scales of the response, for benchmarks; by default the scale is fitted.
     """
 
     noises: Noises = NORMAL
@@ -98,7 +102,7 @@ class NoisyGradientDescent:
     tuning: float = HUBER
     sigma: float | None = None
 
-    a_log_n: ClassVar[float] = 8.0  # default number of steps, over log n
+    a_log_n: ClassVar[float] = 8.0  # default number of steps, divided by log n
     with_hessians: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -129,7 +133,7 @@ class NoisyGradientDescent:
 
     @property
     def longest_step(self) -> float:
-        """Upper limit of step sizes; with larger steps the iteration may diverge."""
+        """Upper limit of the step size; with a larger step size the iteration may diverge."""
         return 2 / self.curvature
 
     @property
@@ -178,7 +182,10 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate; its error is sampling error, noise of all steps and the start's remaining error."""
+        """Return the last iterate, whose error contains sampling error, the noise of all steps and a remaining error.
+
+        The remaining error is the part of the starting coefficients' error that the steps have not removed.
+        """
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
         M = raise_eigenvalues(hessian.value / rows.n, half_edge, self.curvature)
@@ -218,7 +225,7 @@ class NoisyGradientDescent:
         estimate : NormalEstimate
             Estimate of the fit.
         one : ndarray, shape (c,)
-            Std errors of one Newton step by ``mech="newton"``, with that method's budget share for the score.
+            Std errors of one Newton step with ``mech="newton"`` and that method's budget share for the score.
         """
         other, (value, _, low, high) = instead(self.loss), estimate.coefficients()
         times = float(np.median((high - low) / (2 * ndtri(0.975) * one)))
@@ -238,7 +245,21 @@ class NoisyGradientDescent:
     def moved(
         self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
     ) -> tuple[Iterate, FloatArray]:
-        """Return the next iterate, and the matrix by which the score was multiplied."""
+        """Return the next iterate, and the matrix by which the score was multiplied.
+
+        Parameters
+        ----------
+        at : Iterate
+            Coefficients and residual scale before the step.
+        S : ndarray, shape (c, c)
+            Matrix by which the score is multiplied.
+        score : ndarray, shape (c,)
+            Released mean score of the coefficients.
+        chi : float
+            Released mean score of the log residual scale.
+        rows : ScaledRows
+            Builder of the queries; determines whether the residual scale is fitted.
+        """
         sigma = at.sigma
         if rows.both is not None:
             sigma = float(np.clip(sigma * math.exp(np.clip(SCALE_STEP * chi, -1.0, 1.0)), *SCALES))
@@ -247,15 +268,15 @@ class NoisyGradientDescent:
 
 @dataclass(frozen=True)
 class NoisyNewton(NoisyGradientDescent):
-    r"""Noisy Newton: K steps ``theta <- theta - eta (H + W)^-1 (g + N)``, g mean score, H Hessian, N and W noise.
+    r"""Noisy Newton: K steps ``theta <- theta - eta (H + W)^-1 (g + N)`` for mean score g, Hessian H, noise N and W.
 
-    A Hessian is released in each step. Privacy as for `NoisyGradientDescent`: the K Hessians have the same part of mu^2
-    as the K scores; the last Hessian and the score variance each have the part of one score. Eigenvalues of a Hessian
-    are raised to ``sqrt(2 p)`` sds of its noise, the noise's largest eigenvalue; steps are at most three residual
-    scales long. Both are post-processing.
+    A Hessian is released in each step. The proof of privacy is the proof for `NoisyGradientDescent`. The budget mu^2 is
+    divided into 2 K + 2 equal parts: one part for each of the K scores and K Hessians of the steps, one for the Hessian
+    at the last iterate, and one for the score variance. Eigenvalues of a Hessian are raised to the largest eigenvalue
+    of its noise, ``sqrt(2 p)`` sds. Steps are at most three residual scales long. Both limits are post-processing.
 
     Intervals: with ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
-    ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'`` (in the paper, the last step's only).
+    ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'``. The paper includes the noise of the last step only.
     """
 
     a_log_n: ClassVar[float] = 2.3
@@ -282,7 +303,7 @@ class NoisyNewton(NoisyGradientDescent):
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Coefficients of the scaled predictors, shape (c,), and the residual scale, both in scales of the response."""
+    """Coefficients of the scaled predictors, shape (c,), and the residual scale, in units of the response's scale."""
 
     beta: FloatArray
     sigma: float
@@ -367,12 +388,36 @@ class ScaledRows:
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
-        """Return the loss with the residual scale of the iterate, and this scale in units of the loss's derivative."""
+        """Return the loss with the residual scale of the iterate, and this scale in half-ranges of the response.
+
+        For a likelihood the returned scale is 1.
+        """
         scale = at.sigma * self.unit if self.robust else 1.0
         return self.loss.with_scale(scale), scale
 
     def score(self, ask: Ask, by: Noises, at: Iterate, item: str, present: float) -> tuple[FloatArray, float, float]:
-        """Release mean scores of coefficients and log residual scale; return both, and the former's noise sd."""
+        """Release the mean scores of the coefficients and of the log residual scale.
+
+        Parameters
+        ----------
+        ask : Ask
+            Function that sends queries to the data and returns noisy releases.
+        by : Noises
+            Noise mechanisms, one for each kind of query.
+        at : Iterate
+            Coefficients and residual scale at which the scores are computed.
+        item : str
+            Label of the query: the number of the step.
+        present : float
+            Number of rows used. The query subtracts a constant from the scale's score in each row; the sum of these
+            constants is added back.
+
+        Returns
+        -------
+        tuple of ndarray, float, float
+            The coefficients' score, shape (c,); the scale's score, 0 if the scale is not fitted; and the noise sd of a
+            coordinate of the coefficients' score.
+        """
         loss, scale = self.at(at)
         if self.both is None:
             rows: Any = self.weighed(loss, self.P / scale, at, squared=False)
@@ -387,7 +432,7 @@ class ScaledRows:
         return value[:-1], value[-1] / self.both.weight + self.both.largest * present / self.n, sd
 
     def hessian(self, at: Iterate, name: str, item: str = "") -> Sum:
-        """Return the private query for the Hessian: the sum of ``w slope x x'`` over rows x, w their weights."""
+        """Return the query for the Hessian: the sum of ``w slope x x'`` over rows x, with weight w and slope of psi."""
         loss, _ = self.at(at)
         within = Products(self.box.c, self.clip * loss.largest_slope**0.5)
         return Sum(name, self.weighed(loss, self.P, at, squared=True), within=within, item=item)
@@ -399,7 +444,10 @@ class ScaledRows:
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
-        """Return the function that computes rows' scores, or (`squared`) vectors whose products add to the Hessian."""
+        """Return the function that computes the scores of rows.
+
+        If `squared`, it computes vectors whose outer products add up to the Hessian instead of scores.
+        """
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
 

@@ -23,22 +23,23 @@ from privstats.privacy.promise import is_number
 from privstats.sets.weighted_losses import WeightedLosses
 
 USUAL_STEPS, PART = 100, 0.1  # default number of steps, and default share of the rows in a subsample
-FARTHER = 1.000001  # factor on the bound of row lengths, against rounding errors
+FARTHER = 1.000001  # factor by which the bound on row lengths is enlarged, to allow for rounding errors
 
 
 @dataclass(frozen=True)
 class NoisyStochasticDescent:
     """Estimator by gradient steps on random subsamples of fixed size; only the last iterate is released.
 
-    Privacy: `NoisySGD`, with the whole (eps, delta); neighbours replace one row, n is public. Numeric columns and the
-    response, whose residuals are clipped, are in half-ranges / sqrt(3), or in declared scales.
+    Privacy: the mechanism `NoisySGD` spends the whole budget (eps, delta); neighbours replace one row, n is public. The
+    unit of a numeric column, and of the response, is its declared scale, or by default its half-range divided by
+    sqrt(3).
 
     Parameters
     ----------
     noises : Noises
         Noise mechanisms, one for each kind of query.
     loss : Loss
-        Huber's loss or another bounded one, or a logistic likelihood.
+        Huber's loss, another loss with a bounded derivative, or a logistic likelihood.
     rows : int
         Public number n of rows.
     steps : int, optional

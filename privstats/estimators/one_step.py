@@ -1,7 +1,7 @@
 """One-step estimation for all losses: the problem, the last release, and the noisy estimating equation to solve.
 
-`OneStep.equation` is the method of METHODS.md, section 2, after the first releases; subclasses for losses override its
-steps. The last release is a clipped score, or the minimiser of a perturbed loss, depending on the privacy guarantee.
+`OneStep.equation` contains the stages of METHODS.md, section 2, that follow the first releases; subclasses for losses
+override single stages. The last release is a clipped score or, in other methods, the minimiser of a perturbed loss.
 With clipped scores the method is ``mech="newton"``. It replaces the noisy Newton method of Avella-Medina, Bradshaw and
 Loh (2023), ``mech="noisy_newton"``.
 """
@@ -120,13 +120,15 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            The user's choice. Under "usual", counts that noise hides may exceed their fit by the part of the noise that
-            can lie along one coefficient. If a predictor's bounds are far beyond its values, long scores are possible:
-            then all of the noise is added, and counts are assumed to fall no faster than a finite variance requires.
+            The user's choice. The value "usual" stands for the assumption `scores`. If `scores` is "usual" too, the
+            true counts in hidden bins are assumed to exceed the fitted counts by at most a part of the noise: the share
+            of the noise that can affect one coefficient. If a predictor's bounds are far beyond its values, long scores
+            are possible. The assumption is then "far": the true counts may exceed the fitted counts by the whole noise,
+            and counts fall no faster than a finite variance requires.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
-            Name in `TAILS` of the assumption that "usual" stands for.
+            Name in `TAILS` of the assumption that the user's choice "usual" stands for.
         """
         if tail == "usual":
             tail = "far" if scores == "usual" and self.far_columns else scores
@@ -142,7 +144,10 @@ class Problem:
 
     @cached_property
     def constant(self) -> FloatArray:
-        """Coordinates of the intercept, shape (m,): their product with each whitened row is 1; 0 without intercept."""
+        """Coordinates of the intercept, shape (m,): the vector whose product with each whitened row is 1.
+
+        The vector is 0 without an intercept.
+        """
         one = self.box.intercept
         return np.zeros(self.m) if one is None else self.along(np.eye(self.box.c)[one])
 
@@ -155,7 +160,10 @@ class Problem:
     # degrees of freedom of the sampling variance
     @property
     def counted(self) -> float:
-        """Number of scores for degrees of freedom; for weighted rows, the number of rows in the data, if public."""
+        """Number of scores from which degrees of freedom are computed.
+
+        For weighted rows it is the number of rows in the data, if this number is public.
+        """
         if self.box.design.weighted and self.public.offered is not None and not self.folded:
             return float(self.public.offered)
         return self.sizes.scores
@@ -172,7 +180,7 @@ class Problem:
 
     # after the estimating equation: the estimate and its notes
     def given(self, estimate: NormalEstimate) -> Estimate:
-        """Return the estimate, but without intervals if the user wants none."""
+        """Return the estimate, without intervals if the user requested none."""
         if self.public.intervals:
             return estimate
         alone = PointEstimate.alone(estimate, self.levels.unread)
@@ -197,12 +205,12 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The last released score with its noise: a sum of clipped scores, or computed from a perturbed loss's minimiser.
+    """The last score with its noise: a released sum of clipped scores, or computed from a perturbed loss's minimiser.
 
     Parameters
     ----------
     value : ndarray, shape (m,)
-        The sum of clipped scores at theta; for a minimiser, the gradient of the ridge there.
+        The sum of clipped scores at theta; for a perturbed loss, the ridge's gradient at the minimiser.
     noise : Loading
         Noise of `value`.
     sd : float
@@ -233,15 +241,16 @@ class LastRelease:
             noise = Loading(np.eye(within.dim), release.law)
             return cls(release.value, noise, sd_of(release.law), within.radius, at)
         both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
-        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # row 0 has corner * scores
+        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # row 0 is corner * (sum of scores)
         value, sd = both.value[1:, 0] * (1 / within.corner), float(np.sqrt(noise.covariance()[0, 0]))
         return cls(value, noise, sd, within.radius, at, products=both.mapped(scores))
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
-        """Return the last score, from the minimiser of a perturbed loss: the start plus ``unit * drawn``.
+        """Return the last score, computed from a perturbed loss's minimiser: the start plus ``unit * drawn.value``.
 
-        The perturbed loss has gradient zero there: scores add up to the ridge's gradient plus noise of a known law.
+        At the minimiser the gradient of the perturbed loss is zero. The sum of scores is therefore the ridge's gradient
+        plus noise of a known law.
         """
         law: Any = drawn.law
         pull, noise = law.ridge * drawn.value, Loading(np.eye(start.m), law)
@@ -249,7 +258,7 @@ class LastRelease:
 
     @property
     def products_sd(self) -> float:
-        """Noise sd of an off-diagonal entry of `products`, if these were released together with the score."""
+        """Noise sd of an off-diagonal entry of `products`, if `products` was released together with the score."""
         return self.sd * self.radius
 
 
@@ -297,7 +306,7 @@ class Step:
     pilot : Pilot
         Coefficients at which the last score was released.
     lengths : Lengths
-        Histogram of score lengths, or of row lengths where scores are about as long as rows.
+        Histogram of score lengths, or of row lengths if scores are about as long as rows.
     clip : Clip
         Clipping threshold of the scores, with its bias bound.
     last : LastRelease
@@ -332,7 +341,7 @@ class Step:
 
     @cached_property
     def spread(self) -> FloatArray:
-        """Variance of the last score, noise included, shape (m, m)."""
+        """Variance of the last score including its noise, shape (m, m)."""
         return self.meat.value + (self.hessian.back @ self.last.noise).covariance()
 
 
@@ -343,19 +352,20 @@ class Doubts:
     Parameters
     ----------
     remaining : float
-        Length of the step that the Hessian's noise multiplies; 0 if `noises` includes the product.
+        Length of the last step, which is multiplied by the Hessian's noise; 0 if `noises` includes the product.
     known : ndarray, shape (m,), optional
-        Approximate coordinates of theta along unidentified directions; by default those before the last step.
+        Approximate coordinates of theta along unidentified directions; by default the coordinates before the last step.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
-        Score variance in place of the step's, with the Hessian's noise included.
+        Variance of the score that replaces the step's variance of the score and includes the Hessian's noise.
     clipped : tuple of Allowance
         Bounds on further biases of the score.
     moved : tuple of Allowance
         Bounds on biases of theta.
     not_given : ndarray, shape (c, k), optional
-        Directions of theta without a valid interval; coefficients with a component in one of these are not reported.
+        Directions of theta without a valid interval. Coefficients with a component in such a direction are not
+        reported.
     notes : tuple of Note
         The reasons for directions without intervals.
     facts : mapping of str to float
@@ -409,7 +419,7 @@ class OneStep(Problem, ABC):
     unit_of_slopes: ClassVar[str] = "residuals"
 
     def equation(self, more: bool = False) -> Fitted:
-        """Ask all queries and return the estimating equation; `more`: whether the caller has further queries."""
+        """Make all releases and return the estimating equation; `more` says whether the caller has further queries."""
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -449,7 +459,7 @@ class OneStep(Problem, ABC):
         return Fitted(equation, (*self.notes(), *held, *doubts.notes), facts)
 
     def estimate(self) -> Estimate:
-        """Return the estimate: the solution of the equation; without intervals if the user wants none."""
+        """Return the solution of the estimating equation, without intervals if the user requested none."""
         return self.given(self.equation().solve(self.box.design.names))
 
     # methods that losses override
@@ -478,7 +488,7 @@ class OneStep(Problem, ABC):
         """Return the sampling variance of the last score, in coordinates of the Hessian."""
 
     def excess(self, lengths: Any, clip: Clip, meat: Meat, hessian: Hessian) -> float | FloatArray:
-        """Return a bound on the clipping bias of each coordinate of the score; by default all have the same bound."""
+        """Return bounds on the clipping bias of the score's coordinates; by default one bound for all coordinates."""
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
@@ -500,7 +510,10 @@ class OneStep(Problem, ABC):
 
     @property
     def per_eta(self) -> FloatArray | None:
-        """Change of each coefficient that changes the linear predictor by one sd, shape (c,); None without a link."""
+        """Change of each coefficient that changes the linear predictor by 1 (root mean square), shape (c,), or None.
+
+        None without a link function.
+        """
         return None
 
     def notes(self) -> tuple[Note, ...]:
@@ -510,9 +523,9 @@ class OneStep(Problem, ABC):
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
         """Return the score's variance as a diagonal matrix, from released squares of the score's entries.
 
-        The histogram gives the total variance, and the squares divide it among coordinates. The squares are first
-        shrunk toward their mean, by the share of their differences that noise explains. A coordinate's variance is at
-        least its released square, which is computed from shortened scores.
+        The histogram determines the total variance, and the released squares divide the total among coordinates. The
+        squares are first shrunk toward their mean, by the share of their differences that noise explains. The variance
+        of a coordinate is at least the coordinate's released square, which is computed from shortened scores.
 
         Parameters
         ----------
@@ -537,7 +550,7 @@ class OneStep(Problem, ABC):
     # the last release by default: a clipped score
     @property
     def asks_meat(self) -> bool:
-        """Whether products of the last scores are asked separately, if they are not released with the sum of scores."""
+        """Whether products of the last scores are released by a separate query if the score's release lacks them."""
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
