@@ -1,8 +1,8 @@
-"""Logistic regression by objective perturbation on whitened rows, with the ridge removed by one step.
+"""Logistic regression by objective perturbation on whitened rows; one Newton step removes the bias of the ridge.
 
-Rows are whitened by earlier releases and weighted, so that a row's score has a bounded length: then the release of
-the minimiser of the perturbed loss satisfies eps. Its ridge is centred at an earlier estimate, and is removed with a
-released Hessian.
+Rows are whitened with earlier releases and weighted, so that a row's score has a bounded length. The release of the
+perturbed loss's minimiser therefore satisfies eps-differential privacy. The ridge of the perturbed loss is centred at
+an earlier estimate, and its bias is removed with a released Hessian.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class PerturbedLikelihood:
     Parameters
     ----------
     noises : Noises
-        Mechanisms of all queries except the coefficients.
+        Noise mechanisms of all queries other than the query for the coefficients.
     loss : Likelihood
         Negative log-likelihood of the model.
     split : float
-        Share of the coefficients' budget for the random linear term; the ridge has the rest.
+        Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
         Assumption on the number of long rows beyond the released histogram.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
-        "HC", or "nonrobust": the response's variance is the family's variance function.
+        "HC" (any variance of the response) or "nonrobust" (the response's variance is the family's variance function).
     hessian : float, optional
-        Budget share of the Hessian, taken from the coefficients' share; see `hessian_share`.
+        Budget share of the Hessian (see `hessian_share`). The coefficients' share is reduced or enlarged accordingly.
     """
 
     noises: Noises = PURE
@@ -102,15 +102,23 @@ class PerturbedLikelihood:
 
 
 def hessian_share(noise: float) -> float:
-    """Return the Hessian's share of the budget, from the Hessian's noise per row at the whole budget.
+    """Return the Hessian's share of the budget.
 
-    If the Hessian is below its noise, no coefficient is reported, even if the minimiser is precise.
+    A Hessian that does not exceed its noise needs a larger share: without it no coefficient is reported, even if the
+    minimiser is precise.
+
+    Parameters
+    ----------
+    noise : float
+        Noise of a Hessian released with the whole budget, divided by the number of rows.
     """
     return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
-    """Return the length to which weights shorten longer rows, chosen for the shortest interval, bias bound included.
+    """Return the length to which weights shorten longer rows: the length with the shortest interval.
+
+    The interval includes the bound on the bias that the weights cause.
 
     Parameters
     ----------
@@ -121,7 +129,8 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
-        Mean |psi|: the weight of a long row removes this times the row's excess length from its score.
+        Mean of |psi|. If a row is longer than the radius, its weight shortens the row's score by this number times the
+        row's excess length.
     m : int
         Number of coordinates.
     tail : Tail
@@ -139,7 +148,7 @@ class WeightedHessian(Hessian):
     Parameters
     ----------
     ridge_free : Start
-        Coefficients at which the Hessian is released: approximately without the ridge.
+        Coefficients at which the Hessian is released; the bias of the ridge is approximately removed.
     within : WeightedLosses
         Set of row losses, which defines the weights of the rows.
     """
@@ -150,7 +159,7 @@ class WeightedHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLikelihood(LikelihoodStep):
-    """The fit of a logistic likelihood by a perturbed minimiser: queries of each stage, and inference.
+    """The fit of a logistic likelihood by a perturbed minimiser. Comments in the code number the stages.
 
     Parameters
     ----------
@@ -198,17 +207,20 @@ class TiltedLikelihood(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def ridge_free(self, last: LastRelease) -> Start:
-        """Return approximate coefficients without the ridge's bias, by the information of synthetic rows."""
+        """Return coefficients from which the ridge's bias is approximately removed.
+
+        The bias is computed from the information of synthetic rows.
+        """
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
-    # stage 3: the minimiser, a step t from the start: scores add up to ridge * t plus the random linear term
+    # stage 3: the minimiser. With t the minimiser minus the start, the sum of scores is ridge * t plus the random term.
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
+        """Release the minimiser; return the ridge's gradient at the minimiser, which is the noisy score."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
-    # stage 4: Hessian and score variance, whitened by the synthetic information at the coefficients without ridge
+    # stage 4: Hessian and score variance, whitened by the information of synthetic rows at `ridge_free` coefficients
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Release the Hessian of weighted rows."""
         within, at = self.within(clip.radius), self.ridge_free(last)
@@ -226,8 +238,9 @@ class TiltedLikelihood(LikelihoodStep):
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
         """Release the sum of products of weighted scores; add the expected amount that shortening the scores removes.
 
-        Scores of a rare outcome are longer than Hessian rows by the root of the odds against it. The radius balances
-        noise against the removed amount, whose expectation under the model is computed over synthetic rows.
+        Scores of a rare outcome are longer than Hessian rows: their ratio is the square root of the odds against the
+        outcome. The radius balances noise against the removed amount. The expectation of this amount under the model is
+        computed with synthetic rows.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
@@ -246,13 +259,13 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the private query for the Hessian of weighted rows (`squared`), or for products of weighted scores."""
+        """Return the query for the Hessian of weighted rows or, unless `squared`, for products of weighted scores."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the score variance with the Hessian's noise added, and coefficients with too few effective rows."""
+        """Return the score variance including the Hessian's noise, and the coefficients with too few effective rows."""
         hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(

@@ -1,11 +1,13 @@
 """Least squares by the minimiser of a perturbed loss with clipped scores (row length times residual).
 
-A perturbed minimiser uses the exact Hessian inside the mechanism, unlike Newton steps; a released one is needed only to
-remove the ridge and for inference. Stages in comments: 1 first second moments (the coarse matrix) and, if these are
-too noisy, second moments of whitened rows; 2 lengths of scores; 3 coefficients; 4 squared scores.
+A perturbed minimiser uses the exact Hessian inside the mechanism, unlike Newton steps. A released Hessian is needed
+only for inference and to remove the ridge's bias. Comments in the code number the stages: 1 rough second moments (the
+coarse matrix) and, if they are too noisy, second moments of whitened rows; 2 lengths of scores; 3 coefficients;
+4 squared scores.
 
-With theta the minimiser, A the sum of ww' and E the sum that clips remove from scores, the least-squares solution is
-exactly ``theta_LS = theta + A^-1 (E + ridge step + tilt)``: the normal equations are linear (tilt: the random term).
+Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
+score). Because the normal equations are linear, the least-squares solution is exactly ``theta_LS = theta + A^-1 (E +
+ridge step + tilt)``, where tilt is the random linear term of the perturbed loss.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
-FARTHER = 1.000001  # factor on the bound of row lengths, against rounding errors
+FARTHER = 1.000001  # factor by which the bound on row lengths is enlarged, to allow for rounding errors
 LONGEST_SIZE = 2.0**40  # ratio of the largest to the smallest score length in the bins; floating point resolves it
 
 
@@ -77,8 +79,9 @@ class TwoStrips(Lengths):
     Parameters
     ----------
     lost : float
-        This bound along one coefficient; if no count of lost lengths exceeds noise, the bias by rows as many as one
-        noise sd, in the first bin.
+        Bound on the bias along one coefficient that is due to rows shortened to the curvature limit. If no count of
+        lost lengths exceeds noise, the bound assumes as many shortened rows as the noise sd of a count, with lost
+        lengths in the first bin.
     """
 
     lost: float = 0.0
@@ -92,7 +95,7 @@ class TwoStrips(Lengths):
         Parameters
         ----------
         counts : Release
-            Released counts of score lengths by bin, then of lost lengths by bin; the latter only if rows are shortened.
+            Released counts of score lengths by bin. If rows are shortened, counts of lost lengths by bin follow.
         ends : tuple of float
             Upper ends of the bins of score lengths.
         known : Whole, optional
@@ -148,21 +151,21 @@ class PerturbedSquares(OneStep):
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
         """Return the fit with the sums of squares of whitened predictors released separately, if this improves A.
 
-        A is the released matrix of second moments.
-
-        Shortened rows make A too small and all intervals too long. Squares are m numbers instead of m (m + 1) / 2, so
-        at equal noise their rows may be longer. As shortening only reduces a square, the larger of the two releases of
-        a square is used, and products are scaled accordingly.
+        A is the released matrix of second moments. Shortened rows make A too small and all intervals too long. There
+        are m squares but m (m + 1) / 2 products, so that at equal noise the rows in the release of squares may be
+        longer. Shortening can only reduce a square. Therefore the larger of the two releases of a square is used, and
+        products are scaled accordingly.
 
         Parameters
         ----------
         A : NoisyMatrix
-            A in coordinates of the start, in which it is nearly the number of rows times the identity.
+            A in coordinates of the start; in these coordinates A is nearly the number of rows times the identity.
 
         Notes
         -----
-        A row contributes the squares of its entries, after it was shortened to |w| <= R. Two such vectors have l1
-        distance at most 2 R^2, the sensitivity to a replaced row (`SquaredEntries`); under eps the noise is Laplace.
+        A row is shortened to |w| <= R and contributes the squares of its entries. Two such vectors have l1 distance at
+        most 2 R^2, which is the sensitivity to a replaced row (`SquaredEntries`). Under pure eps-differential privacy
+        the noise is Laplace.
         """
         assert self.released is not None
         start, m, n = self.start, self.m, self.rows
@@ -186,7 +189,7 @@ class PerturbedSquares(OneStep):
         return replace(self, start=start.remapped(np.diag(1 / longer)), released=hessian)
 
     def length(self) -> float:
-        """Return the ratio of interval lengths with and without privacy, for rows with slightly heavy tails."""
+        """Return the expected interval length, divided by the length without privacy, for slightly heavy tails."""
         start, m, n = self.start, self.start.m, self.sizes.rows
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
         sd = sd_of(self.ask.law(sizes, by=self.by.counts))
@@ -203,7 +206,7 @@ class PerturbedSquares(OneStep):
 
     @property
     def tilt_share(self) -> float:
-        """Share of the coefficients' budget for the random linear term; the ridge has the rest."""
+        """Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge."""
         return TILT_SHARE
 
     # stage 1: second moments of whitened rows
@@ -226,8 +229,10 @@ class PerturbedSquares(OneStep):
     def both_matrices(self) -> NoisyMatrix:
         """Return the second moments of whitened rows, from the coarse matrix and, if it is noisy, a second matrix.
 
-        Both are combined along the axes of the coarse matrix; its weak axes have most of its noise. The radius of the
-        second matrix is set by the least information of the weakest direction, which this matrix must determine.
+        The two matrices are combined along the axes along which the noises of the coarse matrix's entries are
+        uncorrelated. Rows of the second matrix are shortened until its noise is at most `SECOND_HELD` times a lower
+        bound on the smallest eigenvalue of the coarse matrix, because the second matrix must determine the direction
+        of this eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -242,7 +247,9 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the query for products or squares of rows, shortened so that noise is a chosen share of the rows.
+        """Return the query for products or squares of shortened rows.
+
+        The length to which rows are shortened is computed such that noise is a given share of the number of rows.
 
         Parameters
         ----------
@@ -253,7 +260,7 @@ class PerturbedSquares(OneStep):
         start : Start
             Start whose whitened predictors are the rows.
         noise : float
-            The chosen share: sqrt(m) noise sds of an entry, divided by the number of rows.
+            The given share: sqrt(m) noise sds of an entry, divided by the number of rows.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
@@ -262,7 +269,7 @@ class PerturbedSquares(OneStep):
     # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
-        """Largest threshold at which residuals may be clipped; here so large that no residual reaches it."""
+        """Largest threshold at which residuals may be clipped, in residual scales; no possible residual exceeds it."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
@@ -331,8 +338,8 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score lengths at the starting coefficients.
 
-        A row with more than the largest curvature is shortened at any clip; such rows are also counted by the length
-        that their scores lose.
+        If the squared length of a row exceeds the limit on curvatures, the row is shortened at any clip. The lengths
+        that the scores of such rows lose are counted in further bins.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -344,8 +351,9 @@ class PerturbedSquares(OneStep):
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clipping threshold with the shortest interval.
 
-        If the squares in the histogram are far fewer than residuals of unit variance require, there are rare outcomes
-        that the histogram does not show. Their residuals have the same sign, so all may lie along one coefficient.
+        If the sum of squares in the histogram is much smaller than expected for residuals of unit variance, the
+        histogram is taken to miss rare outcomes. The residuals of rare outcomes have the same sign, so the scores of
+        all rare outcomes may lie along one coefficient.
         """
         m, n = self.m, self.rows
         seen = float((lengths.counts * lengths.lengths**2).sum())
@@ -355,7 +363,7 @@ class PerturbedSquares(OneStep):
 
     # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
+        """Release the minimiser; return the ridge's gradient at the minimiser, which is the noisy score."""
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
@@ -367,7 +375,10 @@ class PerturbedSquares(OneStep):
 
     # stage 4: the variance of scores
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
-        """Return the score's variance as a diagonal matrix, from released squares of its entries."""
+        """Return the score's variance, computed from released squares of the score's entries.
+
+        The variance is a diagonal matrix in whitened coordinates; the result is in the coordinates of A.
+        """
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
             return Meat(self.small_sample * level * np.eye(self.m), self.freedom).mapped(hessian.back)
@@ -375,10 +386,11 @@ class PerturbedSquares(OneStep):
         return self.meat_of_squares(of, clip, last, level).mapped(hessian.back)
 
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
-        """Return the bias bound of each coordinate: clipped lengths are divided among coordinates like squared scores.
+        """Return the bias bound of each coordinate, shape (m,).
 
-        Scores that the histogram does not show may all lie along one coordinate; lengths that shortened rows lose
-        are taken as shown.
+        Clipped lengths are divided among coordinates in proportion to squared scores. Scores that the histogram misses
+        may all lie along one coordinate. The bound for lengths that shortened rows lose is the same for all
+        coordinates.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -396,14 +408,14 @@ class PerturbedSquares(OneStep):
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the matrix noise times the step, and bias bounds for extreme rows in columns with wide bounds."""
+        """Return the noise of A times the step, and bias bounds for extreme rows in columns with wide bounds."""
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         W = at.W @ back  # maps to the coordinates of A; along the axes V the noises of A's entries are uncorrelated
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
-            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # A's noise times a step of this mean square
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # A's noise times the step
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts={"sigma": self.residual_sd(step)},
         )
@@ -411,8 +423,9 @@ class PerturbedSquares(OneStep):
     def residual_sd(self, step: Step) -> float:
         """Return the residuals' std dev at the solution: the root of total minus explained variance of the response.
 
-        The pilot's residual scale is too large, as its slopes are shrunk and noisy. Variance that the solution's errors
-        are expected to explain is taken off. If the response's std dev is below its noise, the pilot's is returned.
+        The pilot's residual scale would be too large, because the pilot's slopes are shrunk and noisy. The variance
+        that the solution's errors are expected to explain is subtracted from the explained variance. The pilot's
+        residual scale is returned only if the response's std dev is below its noise, or without an intercept.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
@@ -433,7 +446,7 @@ class PerturbedSquares(OneStep):
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return the bias bounds if all clipped rows lie along one column with wide bounds."""
+        """Return a bias bound for each column with wide bounds, if all clipped scores lie along its coefficient."""
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
 
@@ -456,13 +469,14 @@ class PerturbedHuber(PerturbedSquares):
     """The fit by the minimiser of a perturbed Huber loss; residuals are also clipped at the loss's own threshold.
 
     Residuals are in units of a released scale. Scores are not linear in theta, so the Hessian is released at the
-    minimiser, from shortened rows with residuals inside the threshold. Whitened rows have a mean squared length of m:
-    the difference of the Hessian's trace from m per row bounds the information that shortening removes.
+    minimiser, from shortened rows with residuals inside the threshold. Whitened rows have a mean squared length of m.
+    The number of rows times m, minus the trace of the Hessian, therefore bounds the information that shortening
+    removes.
     """
 
     @property
     def tilt_share(self) -> float:
-        """Share of the coefficients' budget for the random linear term, if psi is bounded; the ridge has the rest."""
+        """Share of the coefficients' budget for the random linear term, for a bounded psi; the ridge uses the rest."""
         return BOUNDED_TILT
 
     @cached_property
@@ -479,8 +493,8 @@ class PerturbedHuber(PerturbedSquares):
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold with the shortest interval, with a curvature limit that shortens long rows.
 
-        A score of length l with a residual at the threshold k belongs to a row of length l / k; a curvature limit L
-        shortens it to ``L k^2 / l``.
+        A score of length l with a residual at the threshold k belongs to a row of length l / k. A curvature limit L
+        shortens this score to the length ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
@@ -517,7 +531,7 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the least-squares errors and, as further noise, the step times the information lost by shortening."""
+        """Return the errors of least squares and a further noise: the step times the information lost by shortening."""
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

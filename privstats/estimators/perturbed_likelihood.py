@@ -1,11 +1,13 @@
 """Regression of counts and gamma responses by the minimiser of a perturbed loss with clipped scores.
 
 With Newton steps the noise of a released Hessian multiplies the error of the step. A perturbed minimiser uses the exact
-Hessian inside the mechanism; a released one is needed only to remove the ridge and for inference. After the same rough
-fit as for Newton steps the stages are: 1 a first step; 2 score lengths; 3 coefficients; 4 Hessian and squared scores.
+Hessian inside the mechanism. A released Hessian is needed only for inference and to remove the ridge's bias. The rough
+fit is the rough fit of the Newton steps. The later stages are: 1 a first step; 2 score lengths; 3 coefficients;
+4 Hessian and squared scores.
 
-With theta the minimiser, A the Hessian there and E the sum that clips and weights remove from scores, the solution of
-the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)`` to first order; tilt is the random linear term.
+Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score).
+To first order, the solution of the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)``, where tilt is the
+random linear term of the perturbed loss.
 """
 
 from __future__ import annotations
@@ -55,8 +57,8 @@ SHARES = {
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
 FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
-FARTHEST_ETA = 300.0  # largest linear predictor, including the logarithm of the threshold
-LARGEST_RESPONSE = 2.0**40  # largest ratio of a response to its threshold
+FARTHEST_ETA = 300.0  # largest |eta - log(clipping threshold of psi)| for linear predictors eta
+LARGEST_RESPONSE = 2.0**40  # largest ratio of a response to the clipping threshold of psi
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class PerturbedLogLink:
     Parameters
     ----------
     noises : Noises
-        Mechanisms of all queries except the coefficients.
+        Noise mechanisms of all queries other than the query for the coefficients.
     loss : Likelihood
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
@@ -74,7 +76,7 @@ class PerturbedLogLink:
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
-        "HC", or "nonrobust": the response's variance is the family's variance function.
+        "HC" (any variance of the response) or "nonrobust" (the response's variance is the family's variance function).
     shares : mapping of str to float
         Default budget shares, by name of the query.
     """
@@ -123,7 +125,7 @@ class HessianAt(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLogLink(LikelihoodStep):
-    """The fit of a log-link likelihood by a perturbed minimiser: queries of each stage, and inference."""
+    """The fit of a log-link likelihood by a perturbed minimiser. Comments in the code number the stages."""
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
@@ -139,11 +141,13 @@ class TiltedLogLink(LikelihoodStep):
 
     # stage 1: a step toward the solution
     def pilot(self) -> Pilot:
-        """Return the coefficients after a step along a clipped score, shrunk by the noise's share of the squared score.
+        """Return the coefficients after a step along a clipped score.
 
-        Least squares on a transformed response gives biased coefficients, most of all a biased intercept, if responses
-        do not follow the family, and the ridge would keep a part of this bias. The clip is as large as noise allows,
-        because a large bias makes most scores long. For means larger by a factor 1 + c, eta must grow by log(1 + c).
+        If responses do not follow the family, the starting coefficients from least squares on a transformed response
+        are biased, the intercept most of all. Without this step the ridge would preserve a part of the bias. Scores are
+        clipped at the largest threshold that the noise allows, because a large bias makes most scores long. The step is
+        multiplied by the share of the squared score that is not due to noise. A score that requires means larger by a
+        factor 1 + c requires a change of eta by log(1 + c) only, so a step that changes eta by c > 1 is shortened.
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -157,7 +161,10 @@ class TiltedLogLink(LikelihoodStep):
         return Pilot(self.start.moved(metric @ step * (max(min(1.0, change), float(np.log1p(change))) / change)))
 
     def change(self, w: Start, step: FloatArray) -> float:
-        """Return the root mean square change of the synthetic rows' linear predictors by a step in coordinates of w."""
+        """Return the root mean square change of the synthetic rows' linear predictors due to a step.
+
+        The step is given in coordinates of the predictors w.
+        """
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
     # stage 2: the clipping threshold of scores
@@ -186,7 +193,7 @@ class TiltedLogLink(LikelihoodStep):
         """Return the clipping threshold with the shortest interval, and the limit on the curvature of a row's loss.
 
         Scores of small counts are skewed, and rows with long scores may be too few to exceed the histogram's noise.
-        Therefore the expected bias of the clip under the model is computed on synthetic rows, and added.
+        Therefore the expected bias of the clip under the model is computed with synthetic rows and added to the bound.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -201,8 +208,9 @@ class TiltedLogLink(LikelihoodStep):
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
         """Return each score's length after a clip at each of k radii and the curvature limit, shape (sizes, k).
 
-        A score of a given size may belong to any row: the length is a mean over synthetic rows, weighted by squared
-        length, as long scores are distributed over rows if tails have a finite variance.
+        A score of a given size may belong to any row. The returned length is therefore a mean over synthetic rows, with
+        weights proportional to the squared lengths of the rows. If tails have a finite variance, long scores are
+        distributed over rows with these weights.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -233,21 +241,21 @@ class TiltedLogLink(LikelihoodStep):
         off = [float(np.linalg.norm((whole - part) @ rows)) / len(rows) for part in kept]
         return self.sizes.scores * np.interp(radii, tried, off)
 
-    # stage 3: the minimiser, where scores add up to ridge and random linear term; then the ridge is removed
+    # stage 3: the minimiser; the sum of scores at the minimiser is the ridge's gradient plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser; return the gradient of the ridge there, which is the noisy score."""
+        """Release the minimiser; return the ridge's gradient at the minimiser, which is the noisy score."""
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def halfway(self, last: LastRelease) -> Start:
-        """Return the coefficients half way between the minimiser and the estimate without ridge."""
+        """Return the midpoint between the minimiser and the coefficients after removal of the ridge's bias."""
         at = last.at
         step = self.ridge_step(last, self.rows_in(at), 0.0)
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
     # stage 4: the Hessian, and the variance of scores
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> HessianAt:
-        """Release the Hessian, half way between the minimiser and the estimate without ridge."""
+        """Release the Hessian at the midpoint between the minimiser and the coefficients without the ridge's bias."""
         at = self.halfway(last)
         radius, rows = self.hessian_radius(self.rows_in(at), at), HessianRows(self.loss, at.P, at.eta)
         question = Sum("hessian", rows, within=Products(self.m, radius), keep=self.keep)
@@ -255,7 +263,7 @@ class TiltedLogLink(LikelihoodStep):
         return HessianAt(matrix, last.at.to_theta, np.eye(self.m), self.rows, at)
 
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: HessianAt) -> Meat:
-        """Return the score's variance as a diagonal matrix, from released squares of its entries."""
+        """Return the score's variance as a diagonal matrix, computed from released squares of the score's entries."""
         m, at, level = self.m, hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
         if not (self.robust or self.dispersed):
             return Meat(level * np.eye(m), self.freedom)
@@ -267,10 +275,11 @@ class TiltedLogLink(LikelihoodStep):
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return coefficients with too few effective rows; all coefficients if the minimiser is too far from its start.
+        """Return the coefficients that are not reported, because too few effective rows determine them.
 
-        Lengths are changes of eta. If the last step, or the step from start to minimiser, exceeds `farthest_step`,
-        information and score lengths have changed too much for a linear equation.
+        All coefficients are returned if one of two steps changes the linear predictor by more than the family's
+        `farthest_step` (root mean square): the last step, or the step from the starting coefficients to the minimiser.
+        After such a step, information and score lengths have changed too much for a linear equation.
         """
         names, at = self.box.design.names, step.hessian.at
         to_original = self.box.design.to_original(response=False)[0]

@@ -1,6 +1,6 @@
-"""Objective perturbation of rows scaled by their bounds: the minimiser has the whole budget, without intervals.
+"""Objective perturbation of rows scaled by their bounds. The minimiser uses the whole budget; there are no intervals.
 
-Only the minimiser is released, so neither the sampling error nor the information is known.
+Intervals are impossible because neither the sampling error nor the information is released.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ SPLIT = 0.93  # budget share of the random linear term; least mean error in `ben
 class PlainPerturbedLikelihood:
     r"""The minimiser of a perturbed logistic likelihood of scaled rows (Awan and Slavkovic 2021, Algorithm 2).
 
-    Privacy: `ObjectivePerturbation`. Columns are scaled to [-1, 1], so that a row x of m columns has length at most 1
-    (linf), the root of m (l2) or m (l1), less if dummies exclude one another; the set enforces these lengths. A row's
-    score is no longer than the row, and its curvature p (1 - p) x x' has rank one. With `theta_bound` B, the slope of a
-    row's loss is constant where its linear predictor is farther than B (plus the offset) from zero. Then |p - y| is at
-    most expit(B), and noise and penalty are smaller. The released minimiser is projected on the ball
-    ``|theta|_1 <= B``, which is post-processing; if it lies inside the ball, it is the minimiser on the ball.
+    The mechanism `ObjectivePerturbation` proves privacy. Columns are scaled to [-1, 1]. The length of a row x of m
+    columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies exclude one
+    another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. A row's score is no
+    longer than the row, and the curvature p (1 - p) x x' of a row's loss has rank one. With `theta_bound` B, the loss
+    has a constant slope beyond linear predictors of size B (plus the offset). Then |p - y| is at most expit(B), and
+    noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``, which is
+    post-processing; if it lies inside the ball, it is the minimiser on the ball.
 
     Parameters
     ----------
@@ -54,7 +55,8 @@ class PlainPerturbedLikelihood:
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     split : float
-        Share of the budget for the random linear term; the penalty that privacy requires has the rest.
+        Share of the budget for the random linear term; the remaining share is used by the penalty that privacy
+        requires.
     ridge : float, optional
         Penalty of half the sum of squared coefficients, of predictors scaled to [-1, 1]. It includes the penalty that
         privacy requires.
@@ -105,11 +107,20 @@ class PlainPerturbedLikelihood:
         return PointEstimate(tuple(box.design.names), theta, remarks)
 
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
-        """Return a matrix S: ``theta + S theta`` is nearly without the penalty that privacy requires beyond `ridge`.
+        """Return a matrix S such that ``theta + S theta`` approximately removes the penalty that privacy requires.
 
-        The step ``H^-1 gamma theta`` removes a penalty gamma. H is the Hessian of rows that fill their bounds, which is
-        larger than the Hessian of most data, so a part of the penalty stays. With x = gamma / H along a direction, x
-        becomes ``x (1 - x)``, or 0 if x exceeds 1: then theta is mostly noise, which the penalty limits.
+        The penalty that the user requested (the option `ridge`) is not removed. Let gamma be the penalty to remove. The
+        step ``H^-1 gamma theta`` would remove it. H is the Hessian of rows that are uniform in their bounds. It is
+        larger than the Hessian of most data, so that a part of the penalty remains. Let x be gamma divided by an
+        eigenvalue of H plus the user's penalty. The eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x exceeds 1:
+        then theta is mostly noise, and the penalty limits this noise.
+
+        Parameters
+        ----------
+        ridge : float
+            The whole penalty of the minimiser.
+        hessian : ndarray, shape (m, m)
+            The matrix H.
         """
         wanted = float(self.ridge or 0.0)
         values, vectors = np.linalg.eigh(hessian)
@@ -128,9 +139,10 @@ class PlainPerturbedLikelihood:
 class PlainPerturbedQuantile:
     """The minimisers of perturbed, smoothed check losses of scaled rows, one for each tau.
 
-    Privacy: `ObjectivePerturbation`, as for `PlainPerturbedLikelihood`; a smoothed check loss has slopes of at most
-    max(tau, 1 - tau). The wider the smoothing, the smaller is the ridge. The half-width of the smoothing is public: it
-    makes the ridge a fixed share of the curvature for rows with typical residuals.
+    The mechanism `ObjectivePerturbation` proves privacy, as for `PlainPerturbedLikelihood`; slopes of a smoothed check
+    loss are at most max(tau, 1 - tau). Privacy requires a smaller ridge if the loss is smoothed over a wider interval.
+    The half-width of the smoothing is computed from public values, such that the ridge is the share `SMOOTHED_RIDGE` of
+    the loss's curvature if the responses have the assumed density `DENSITY`.
 
     Parameters
     ----------
@@ -139,7 +151,7 @@ class PlainPerturbedQuantile:
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     split : float
-        Share of the budget for the random linear term; the ridge has the rest.
+        Share of the budget for the random linear term; the remaining share is used by the ridge.
     """
 
     taus: tuple[float, ...] = (0.5,)

@@ -1,6 +1,7 @@
-"""Private preconditioning: numbers of rows, a first ("coarse") matrix of noisy second moments, and whitening.
+"""Private preconditioning: numbers of rows, a rough matrix of noisy second moments (the coarse matrix), and whitening.
 
-Docstrings number the stages of `adaptive`: 1 is this coarse matrix. All values here are public or released.
+Docstrings use the stage numbers of `adaptive`: stage 1 releases the coarse matrix. All values in this module are public
+or released.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Sizes:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """Released number of rows used (or sum of weights) and its standard error, by their names in diagnostics."""
+        """Released number of rows used (or sum of weights) and its standard error, with their names in diagnostics."""
         name = "weights used" if self.weighted else "rows used"
         return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
@@ -92,7 +93,7 @@ class Start:
     center : float
         Released mean of the response minus the offset.
     near_singular : bool
-        Whether the matrix may be nearly singular: its smallest eigenvalue is below the noise.
+        Whether the second moments may be nearly singular: their smallest eigenvalue is below the noise.
     most_sigma : float
         Upper limit of the residual standard deviation, since noise of the second moments may make `sigma` too small.
     moments : NoisyMatrix, optional
@@ -167,7 +168,7 @@ class Start:
         """Return theta's coordinates t, (m,): ``to_theta @ t = theta`` up to directions without any information."""
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
-        return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)  # rounding errors are set to zero
+        return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)
 
     def moved(self, t: FloatArray) -> Start:
         """Return the start with coefficients changed by t, in coordinates of the whitened predictors."""
@@ -178,7 +179,7 @@ class Start:
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return the start with coefficients for another loss, from least-squares coefficients."""
+        """Return the start with coefficients for another loss, computed from the least-squares coefficients."""
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)
@@ -204,11 +205,12 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """Release the mean squares of standardised product columns, which sums do not determine (stage 0d).
+    """Release the mean squares of standardised product columns, which are not known from sums (stage 0d).
 
-    Rows with large products are the longest, and the release of second moments shortens them: by this release, the
-    variance of a squared column would be about half the true variance. A row contributes ``(z / WIDE)^2`` for each
-    product z, clamped to [0, 1] (`Fractions`): replacing a row changes each sum by at most 1.
+    Rows with large products are the longest rows, and the release of the coarse matrix shortens them. According to the
+    coarse matrix alone, the variance of a squared column would be about half the true variance. A row contributes
+    ``(z / WIDE)^2`` for each product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most
+    1.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -232,12 +234,13 @@ def coarse(
 ) -> Start:
     """Release second moments of columns and response (stage 1, the coarse matrix); return starting coefficients.
 
-    Long rows are shortened to a public length. Directions without information in the rows used are left out.
+    Rows beyond a public length are shortened to this length. Directions about which the rows used have no information
+    are left out.
 
     Parameters
     ----------
     known : KnownMoments, optional
-        Entries of the matrix computed from sums of columns. If given, intervals also use the matrix.
+        Entries of the matrix that are computed from sums of columns. If they are given, intervals also use the matrix.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -269,10 +272,10 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Whiten again if second moments may be nearly singular: their least eigenvalue is below the noise (stage 1b).
+    """Whiten again if second moments may be nearly singular: their smallest eigenvalue is below the noise (stage 1b).
 
-    Without this, the noise of the later Hessian would also exceed that eigenvalue, and coefficients of nearly collinear
-    columns would not be reported.
+    Without the second whitening, the noise of the later Hessian would also exceed the smallest eigenvalue, and
+    coefficients of nearly collinear columns would not be reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -287,7 +290,17 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared length to which rows are shortened for a release of moments; `unit`: noise at length 1."""
+    """Return the squared length to which rows are shortened for a release of second moments.
+
+    Parameters
+    ----------
+    unit : float
+        Noise sd of an entry of the matrix if rows are shortened to length 1.
+    m : int
+        Number of columns.
+    rows : float
+        Number of rows.
+    """
     return float(np.clip(HELD_NOISE * rows / unit / np.sqrt(m + 1), HELD_LEAST * m, HELD_MOST * m))
 
 
@@ -396,7 +409,7 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
-    """Return a noisy matrix with eigenvalues replaced by their mean if they differ from it by less than noise.
+    """Return a noisy matrix in which eigenvalues that differ from their mean by less than noise are set to the mean.
 
     Parameters
     ----------
@@ -405,7 +418,8 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue: it replaces the mean if none is left; `SUM_SEEN` times this is the mean's lower limit.
+        Expected eigenvalue. It replaces the mean if all eigenvalues differ from the mean by more than noise. The mean
+        is at least `SUM_SEEN` times the expected eigenvalue.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)
