@@ -18,42 +18,42 @@ TWO_ENDED = 0.6  # a response may have only two values if its variance is above 
 RARE_YES = 0.1  # a value of a two-valued response is taken as rare below this share of the rows
 
 # --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
-LEAST_RANKS = 5.0  # least rows x budget of the query at which the scale of a column with wide bounds is found by ranks
-TAIL_SHARE = (0.03, 0.3)  # limits of LEAST_RANKS / (rows x budget), the share of distances beyond a scale's quantile
-NARROWEST = 1e-5  # least scale of a column, distance or residual, in half-ranges; least smoothing, in residual scales
-LEAST_SPREAD = 1.8  # divisor in a scale's lower limit (noise sd of the mean, or first scale), if many values are equal
-COARSE_WITHIN = (0.06, 0.25)  # limits of the coarse matrix's budget share: its noise at the whole budget / MATRIX_NOISE
+LEAST_RANKS = 5.0  # smallest (rows x budget of the query) at which a scale is released as an order statistic
+TAIL_SHARE = (0.03, 0.3)  # limits of LEAST_RANKS / (rows x budget), the share of distances above the quantile
+NARROWEST = 1e-5  # lower limit of scales and distances (in half-ranges) and of smoothing widths (in residual scales)
+LEAST_SPREAD = 1.8  # a scale is at least (noise sd of the mean, or first scale) / LEAST_SPREAD if many values are equal
+COARSE_WITHIN = (0.06, 0.25)  # limits of the coarse matrix's budget share: noise with the whole budget / MATRIX_NOISE
 COARSE_BESIDE = 0.19  # largest budget share of the coarse matrix, if the Hessian at the minimiser has the same share
-AGAIN = 0.7  # budget share of the second matrix, of whitened rows, over that of the coarse matrix; SHARES: lower limit
-HELD_NOISE = 0.1  # rows are shortened until noise is this share of their second moments; half of it before Newton steps
-SECOND_HELD = 0.4  # rows of the second matrix are shortened: noise is this share of the first matrix's least eigenvalue
-HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits, over m, of the squared length to which rows are shortened for second moments
+AGAIN = 0.7  # budget of the matrix of whitened rows, divided by the coarse matrix's budget; lower limit: SHARES
+HELD_NOISE = 0.1  # rows are shortened until noise is this share of second moments (half before Newton steps)
+SECOND_HELD = 0.4  # second matrix: rows are shortened until noise is this share of the coarse matrix's least eigenvalue
+HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of the squared length of shortened rows in second moments, divided by m
 
 # --- the perturbed minimiser of least squares (module perturbed_least_squares)
-TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term of least squares; the rest: ridge
-BOUNDED_TILT = 0.88  # share of the random linear term if curvatures are limited: a larger ridge shortens fewer scores
-BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, over the number of rows, if the curvature of losses is limited
+TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term; the remaining share is for the ridge
+BOUNDED_TILT = 0.88  # TILT_SHARE for losses of limited curvature; with a larger ridge, fewer scores must be shortened
+BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, divided by the number of rows, for losses of limited curvature
 SUM_SEEN = 0.3  # a sum of squared score lengths below this share of its expectation is taken to miss rare large scores
-SQUARES_NOISE = 0.5  # largest noise of released squared scores, and least score variance, over the expected variance
+SQUARES_NOISE = 0.5  # share of the expected score variance: largest noise of released squares, and lower limit of them
 
 # --- coarse matrix and starting coefficients (module preconditioner)
-MOST_STEPS = 2.3  # means use Newton steps only if intervals are expected at most this times as long as without noise
+MOST_STEPS = 2.3  # largest expected interval length of Newton steps for means, divided by the length without privacy
 MOST_FIRST_NOISE = 0.375  # largest noise of the coarse matrix, in variances of a column, at which Newton steps converge
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
 # --- histograms of score lengths, and counts that noise hides (module histogram)
-VISIBLE = 2.3  # noise sds above which a level, atom, direction or the next bins are taken as real: false alarm rate .01
-AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # noise sds above which bins after a gap are real: false alarm rate 1e-5, 1e-4
-WIDE_WINDOWS = (4, 8)  # numbers of bins after the visible ones whose sum, above VISIBLE noise sds, shows a slow tail
-RESIDUE = 1.0  # noise sds by which counts of score lengths hidden by noise may exceed their fitted size
-FALLING = 1.1  # ratio of successive extrapolated counts of bins, over the ratio of the last visible counts
-ALONG_SEEN = 4.0  # of clipped scores in released bins at most sqrt(ALONG_SEEN / m) lie along one of m coefficients
-ALONG_HIDDEN = 2.0  # largest share of the clipped scores in hidden bins along one coefficient: sqrt(ALONG_HIDDEN / m)
+VISIBLE = 2.3  # a count, sum or eigenvalue above this many noise sds is taken as real; false alarm rate .01
+AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # noise sds above which bins after a gap are real; false alarms: 1e-5, 1e-4
+WIDE_WINDOWS = (4, 8)  # numbers of hidden bins that are summed to detect a slow tail (sum above VISIBLE noise sds)
+RESIDUE = 1.0  # counts of score lengths in hidden bins may exceed their fitted size by this many noise sds
+FALLING = 1.1  # ratio of successive extrapolated counts of bins, divided by the ratio of the last visible counts
+ALONG_SEEN = 4.0  # sqrt(ALONG_SEEN / m) is the largest share of clipped scores in visible bins along one coefficient
+ALONG_HIDDEN = 2.0  # sqrt(ALONG_HIDDEN / m) is the largest share of clipped scores in hidden bins along one coefficient
 PER_BIN = 5  # number of log-uniform lengths that represent a bin of the histogram
 
 # --- choice between noisy moments and Newton steps (modules histogram, adaptive, least_squares, sufficient_statistics)
 PLACES = 16  # number of quantiles (of noise, rows, radii or normal errors) at which a slow function is evaluated
-LEAST_EIGENVALUE = 0.1  # lower limit of a matrix's least eigenvalue minus its noise, relative to a typical eigenvalue
+LEAST_EIGENVALUE = 0.1  # lower limit of (a matrix's smallest eigenvalue - its noise), relative to a typical eigenvalue
 UNINFORMATIVE = 0.4  # expected relative noise of the Hessian above which noisy moments get the whole budget
 
 # --- the Hessian of Newton steps (modules least_squares, likelihood)
@@ -71,35 +71,35 @@ UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response t
 FAR_BOUNDS = 20.0  # a note names a column whose bounds extend beyond this many standard deviations
 
 # --- noisy moments (module sufficient_statistics)
-SIGNAL = 0.2  # assumed squared length of the coefficients, for the response's scale with the least noise
+SIGNAL = 0.2  # assumed squared length of the coefficients, from which the response's scale with least noise is computed
 USUAL_RESIDUAL = 0.25  # residual scale assumed before any release, in half-ranges of the response
 
 # --- synthetic rows, and starting coefficients of a loss (modules synthetic, beginning, likelihood)
-SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations; also most rows in a lattice of possible rows
+SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations, and largest number of rows in a lattice
 
 # --- Newton steps of a likelihood (module likelihood)
 BURN_IN = 3  # number of Newton steps before the last one
-BURN_IN_EXCESS = 0.3  # weight of the bias by clipping a burn-in step's score, against the score's noise
-CURVATURES = (1.0, 4.0)  # limits of the curvature measured along a step, over the expected one; no step is lengthened
-FAR_PSI = 60.0  # limit of an unbounded psi; times sqrt(m), limit of the length of Hessian rows and of the first clip
+BURN_IN_EXCESS = 0.3  # weight of the clipping bias in a burn-in step's score, relative to the score's noise
+CURVATURES = (1.0, 4.0)  # limits of the curvature measured along a step, divided by the expected curvature
+FAR_PSI = 60.0  # limit of an unbounded psi; FAR_PSI sqrt(m) limits the lengths of Hessian rows and the first clip
 EVERY_SYNTHETIC = 4  # one in this many synthetic rows is used in sums over all possible responses
-UNUSUAL = 8.0  # a coefficient is not reported if the last step changes it by more than this times the expected change
-FEW_OUTCOMES = 8.0  # least effective number of rows for a coefficient; also least rare outcomes assumed at the start
+UNUSUAL = 8.0  # a coefficient is not reported if its last step is more than this many times the expected step
+FEW_OUTCOMES = 8.0  # smallest effective number of rows of a coefficient, and of rare outcomes at the start
 ETA_SIGNAL = 2.0  # largest root mean square change of eta due to unidentified directions, ridges or intercept steps
 
 # --- perturbed minimisers (modules perturbed_likelihood, objective_perturbation, quantile_regression)
 LONG_ROW = 0.99  # quantile of the lengths of synthetic rows beyond which rows of the Hessian are shortened
-HESSIAN_NOISE = 0.07  # budget share of the Hessian: its relative noise at the whole budget, divided by this constant
+HESSIAN_NOISE = 0.07  # the Hessian's budget share is its relative noise with the whole budget, divided by HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
-PILOT_RIDGE = 0.3  # ridge of the first quantile fit, over the loss's curvature; also the Hessian's least eigenvalue
+PILOT_RIDGE = 0.3  # ridge of the first quantile fit and smallest eigenvalue of its Hessian, divided by rows x density
 
 # --- steps of a quantile regression (module quantile_regression)
-CLIPPED_AT = 10.0  # limit of the response for the start, in response scales; its inverse: least residual on a log axis
-NEAR_ORDER = 0.8  # probability of the quantile of |y - median| for a scale; times min(tau, 1 - tau) for residuals
+CLIPPED_AT = 10.0  # limit of the standardised response at the start; residuals beyond 1 / CLIPPED_AT are on a log axis
+NEAR_ORDER = 0.8  # probability of the quantile of |y - median| for a scale; for residuals, times min(tau, 1 - tau)
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales
 SECOND_WIDTHS = (0.5, 0.3)  # smoothing half-widths of the second steps: wide ones bias slopes if scales vary with x
-CHECK_RADIUS = 1.5  # clipping radius of scores in quantile steps, least clipping radius of the Hessian, over sqrt(m)
-DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, over the largest curvature of their loss
+CHECK_RADIUS = 1.5  # clipping radius of scores in quantile steps, smallest radius of Hessian rows, divided by sqrt(m)
+DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, divided by the loss's largest curvature
 KERNEL_WIDTH = 1.3  # half-width of the density's kernel, in residual scales, times n^1/5
 KERNEL_WITHIN = (0.15, 1.0)  # limits of the half-width of the density's kernel, in residual scales
 DENSITY_WIDEST = 0.6  # largest half-width of a kernel or smoothed loss, in residual scales; half of this for densities

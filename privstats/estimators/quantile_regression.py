@@ -1,10 +1,10 @@
-"""Quantile regression: steps by smoothed scores or a perturbed minimiser, then two steps by the check loss's score.
+"""Quantile regression: steps on smoothed losses or a perturbed minimiser, then two Newton steps on the check loss.
 
-The score of the check loss is bounded, so residuals need no clip; a row's influence is limited by the length of its
-whitened predictors alone. Before the last steps the iterate must lie where the loss is nearly quadratic. Scores
-smoothed over wide intervals lead there: the curvature of their loss is bounded at any density of the responses. Both
-last steps use the same Hessian; a change of the score that this Hessian does not predict bounds the Hessian's error.
-Comments number the stages.
+The score of the check loss is bounded, so residuals need no clip; only the length of a row's whitened predictors must
+be limited. Before the last two steps the iterate must lie in a region in which the loss is nearly quadratic. Steps on
+losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is bounded
+whatever the density of the responses. Both last steps use the same Hessian. The part of the score's change that the
+Hessian does not predict gives a bound on the Hessian's error. Comments in the code number the stages.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ PERTURBED = {
 
 @dataclass(frozen=True)
 class QuantileSteps:
-    """Quantile regression by noisy Newton steps.
+    """Quantile regression with noisy Newton steps.
 
     Parameters
     ----------
@@ -152,20 +152,21 @@ class QuantileSteps:
 
 @dataclass(frozen=True)
 class PerturbedQuantile:
-    """Quantile regression by objective perturbation of a smoothed check loss, and steps by the check loss's score.
+    """Quantile regression by objective perturbation of a smoothed check loss, followed by steps on the check loss.
 
     Parameters
     ----------
     noises : Noises
-        Mechanisms of all queries except the minimiser.
+        Noise mechanisms of all queries other than the query for the minimiser.
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     split : float
-        Share of the minimiser's budget for the random linear term; the ridge has the rest.
+        Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
         Assumption on the number of long rows beyond the released histogram.
     few : bool
-        Whether rows are so few that other quantiles than the median have intervals (`models/quantile_regression.py`).
+        Whether the number of rows is below the limit `FEW_ROWS` of `models/quantile_regression.py`. Above this limit
+        only the median has intervals.
     shares : mapping of str to float
         Default budget shares, by name of the query.
     """
@@ -207,7 +208,7 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return the ratio of a logistic distribution's densities at the outermost quantile and at the median."""
+    """Return a logistic distribution's density at the outermost quantile, divided by its density at the median."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
@@ -235,7 +236,7 @@ class Shared:
     Parameters
     ----------
     problem : Problem
-        Problem with a start in half-ranges of the response; the start's sigma is the released scale of the response.
+        Estimation problem in half-ranges of the response; `start.sigma` is the released scale of the response.
     size : float
         Largest sd of the linear predictor: the larger of the response's two released scales.
     center : ndarray, shape (c,)
@@ -251,7 +252,7 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Ask the common queries; optional queries take budget from the share of the first quantile's score."""
+        """Make the common releases. The share of an optional query is a part of the share of the first tau's score."""
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
         plain = TransformedBox(public.design)
@@ -275,14 +276,17 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Ask the queries of each quantile regression; return the estimating equations."""
+        """Make the releases of each quantile regression; return the estimating equations."""
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
         return [step.equation(more=step is not steps[-1]) for step in steps]
 
 
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
-    """Release the median of the response minus the offset, and its scale, both by ranks, in half-ranges."""
+    """Release the median and the scale of the response minus the offset, in half-ranges.
+
+    Both are computed from released order statistics, whose noise does not depend on the bounds.
+    """
     theta = np.r_[np.zeros(box.c), box.offset, 0.0]
     most = 1.0 + box.offset_reach
     middle = StretchedResiduals(theta, 1.0)
@@ -295,7 +299,25 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
 def log_size(
     ask: Ask, theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
 ) -> float:
-    """Release the quantile of probability `order` of |residual - center|, by ranks on a logarithmic axis."""
+    """Release the quantile of |residual - center| as a noisy order statistic, which is drawn on a logarithmic axis.
+
+    Parameters
+    ----------
+    ask : Ask
+        Function that sends queries to the data and returns noisy releases.
+    theta : ndarray, shape (width,)
+        Weights whose product with a row is the row's linear predictor.
+    center : float
+        The subtracted centre of the residuals.
+    order : float
+        Probability of the quantile.
+    least, most : float
+        Lower and upper limits of |residual - center|.
+    item : str
+        Label of the query.
+    keep : AtLevels or None
+        Function that selects the rows at kept levels; None for all rows.
+    """
     of, within = LogSizes(theta, center, least), Line(float(np.log(least)) - 0.7, float(np.log(most)))
     question = Values("residual scale", of, within=within, keep=keep, item=item)
     return float(np.exp(ask(question, by=Rank((order,))).value[0]))
@@ -312,7 +334,7 @@ class Residuals:
     density : float
         Density of the residuals at that quantile.
     sigma : float
-        Standard deviation of the normal distribution that has this density at its tau-quantile.
+        Residual scale: standard deviation of the normal distribution with the density `density` at its tau-quantile.
     """
 
     quantile: float
@@ -335,7 +357,7 @@ class Centred(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class Tried(Centred):
-    """Coefficients after one step by the check loss's score; the next score shows how far the loss is from quadratic.
+    """Coefficients after one step on the check loss; the next score shows how far the loss is from quadratic.
 
     Parameters
     ----------
@@ -352,9 +374,10 @@ class Tried(Centred):
     step: FloatArray
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error of the Hessian's prediction of the score's change, less noise; at most 1.
+        """Return the relative error of the score's change that the Hessian predicts; at most 1.
 
-        For a quadratic loss the two scores differ by the Hessian times the step, plus noise.
+        For a quadratic loss the two scores differ by the Hessian times the step, plus noise. The expected square of the
+        noise is subtracted from the squared error.
         """
         predicted = self.density.matrix.power(1.0) @ self.step
         missed = self.first.value - last.value - predicted
@@ -388,7 +411,7 @@ class OneOrder(OneStep):
     item : str
         Label of the queries for this quantile.
     size, center, leverages
-        Largest sd of the linear predictor, constant fit, and histogram of row lengths, as in `Shared`.
+        Largest sd of the linear predictor, coefficients of a constant fit, and histogram of row lengths (`Shared`).
     """
 
     tau: float = field(kw_only=True)
@@ -403,7 +426,10 @@ class OneOrder(OneStep):
         return self.size
 
     def spread(self, at: Start) -> float:
-        """Return the standard normal density at the tau-quantile, the scale of scores of residuals with sd 1."""
+        """Return the standard normal density at the tau-quantile.
+
+        It is the change of the expected psi per unit of the linear predictor, for normal residuals with sd 1.
+        """
         return _density(self.tau)
 
     @property
@@ -415,7 +441,10 @@ class OneOrder(OneStep):
         return f"{item} {self.item}".strip()
 
     def residuals(self, start: Start, item: str) -> Residuals:
-        """Release the tau-quantile of the residuals, and the residuals' scale about this quantile, by ranks."""
+        """Release the tau-quantile of the residuals, and the residuals' scale about this quantile.
+
+        Both are computed from released order statistics.
+        """
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
         question = Values(
@@ -438,7 +467,11 @@ class OneOrder(OneStep):
         """Return starting coefficients near the solution."""
 
     def pilot(self) -> Tried:
-        """Return the coefficients after one step by the check loss's score, shrunk by the score's share of noise."""
+        """Return the coefficients after one Newton step on the check loss.
+
+        The step is multiplied by the share of the squared score that is not due to noise. It is at most `FARTHEST_STEP`
+        kernel half-widths long.
+        """
         centred = self.centred()
         start, clip = centred.start, self.clip(centred, centred.start, self.leverages)
         question = self.smooth_score("first score", "", start, 0.0, clip.radius)
@@ -450,7 +483,10 @@ class OneOrder(OneStep):
         return Tried(start.moved(step), centred.residuals, first, density, step)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
-        """Return the query for the score of the check loss (smoothed by half-width h), rows shortened to `radius`."""
+        """Return the query for the score of the check loss (smoothed with half-width h), for shortened rows.
+
+        Rows longer than `radius` are shortened to the length `radius`.
+        """
         of, within = (
             ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
             Ball(self.m, self.largest * radius),
@@ -458,13 +494,13 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the score of rows shortened to `radius`, with products if these cost no budget."""
+        """Return the query for the score of rows shortened to `radius`, with products if they cost no extra budget."""
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
 
     def lengths(self, w: Start) -> Lengths:
-        """Return the histogram of row lengths, which serves for all quantiles: scores are about as long as rows."""
+        """Return the histogram of row lengths for all quantiles, because scores are about as long as rows."""
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
@@ -473,7 +509,7 @@ class OneOrder(OneStep):
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
-        """Return the previous step's Hessian, and a released number of rows with residuals equal to the quantile."""
+        """Return the previous step's Hessian; release the excess of rows whose responses equal the fitted quantile."""
         density, start = pilot.density, last.at
         spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
         inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
@@ -485,7 +521,10 @@ class OneOrder(OneStep):
         return replace(density, atom=max(float(atom), 0.0))
 
     def density(self, centred: Centred, clip: Clip) -> Density:
-        """Release the Hessian by a kernel, and the density at the quantile by counts of rows near it."""
+        """Release a kernel estimate of the Hessian, and counts of rows near the fitted quantile.
+
+        The level of the density at the quantile is computed from the counts.
+        """
         start, residuals = centred.start, centred.residuals
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
         plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
@@ -529,9 +568,10 @@ class OneOrder(OneStep):
         return Sum("lumps", of, Cells(bins + 2), self.keep, self.label(""))
 
     def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
-        """Return the clipping radius of the Hessian's rows, and the kernel's half-width there and at the least radius.
+        """Return the clipping radius of the Hessian's rows, and the kernel's half-widths for two radii.
 
-        A larger radius has more noise and needs a wider kernel. The radius minimises the sum of noise and of the
+        The first half-width belongs to the returned radius, the second to the smallest candidate radius. A larger
+        radius causes more noise and needs a wider kernel. The radius minimises the sum of the noise and of the
         information that shortening rows removes, both relative to the number of rows in the kernel.
 
         Parameters
@@ -547,7 +587,7 @@ class OneOrder(OneStep):
         inside = 2 * residuals.density * sigma  # share of the rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
-        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # by the widest kernel
+        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # with the widest kernel
         tried = np.r_[least, size[(size > least) & (size < most)]]
         wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * inside))
         width = np.clip(wide, *KERNEL_WITHIN)
@@ -556,7 +596,10 @@ class OneOrder(OneStep):
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise and bias bounds due to errors of the density; report no coefficient after a long last step."""
+        """Return noise and bias bounds due to errors of the density.
+
+        No coefficient is reported if the last step was too long, or ends too far from a constant fit.
+        """
         m, density, names = self.m, step.hessian, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)
@@ -634,17 +677,19 @@ class Density(Hessian):
     Parameters
     ----------
     width : float
-        Half-width of the kernel for rows of typical length; about this far, the loss is nearly quadratic.
+        Half-width of the kernel for rows of typical length. The loss is nearly quadratic over steps of about this
+        length.
     wide : float
-        Half-width of the kernel in residual scales: a wide kernel is biased if the scale varies with the predictors.
+        Half-width of the kernel in residual scales. A wide kernel is biased if the scale varies with the predictors.
     relative : float
-        Relative standard error of the density's level.
+        Relative standard error of the density at the quantile.
     narrow : float
         Half-width of the kernel for the level of the density.
     values : Lumps
         How many values the responses near the quantile have.
     atom : float
-        Number of rows at the quantile, where the score jumps, in excess of the number expected from the density.
+        Number of rows with responses equal to the fitted quantile, in excess of the number expected from the density.
+        The score jumps at these rows.
     """
 
     width: float
@@ -657,12 +702,12 @@ class Density(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class CheckSteps(OneOrder):
-    """The fit of one quantile that starts with Newton steps by smoothed losses."""
+    """The fit of one quantile that starts with Newton steps on smoothed losses."""
 
     def centred(self) -> Centred:
         m, n = self.m, self.rows
 
-        # stage 2: an approximate quantile; then steps by losses with bounded curvature, which cannot overshoot
+        # stage 2: an approximate quantile; then steps on smoothed losses, which cannot overshoot (bounded curvature)
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
@@ -674,7 +719,7 @@ class CheckSteps(OneOrder):
         residuals = self.residuals(start, "second")
         start = self.recentred(start, residuals)
 
-        # stage 3: damped Newton steps by a less smooth loss
+        # stage 3: damped Newton steps on a less smooth loss
         curvature = self.rough_hessian(start, residuals, SECOND_WIDTHS[0] * residuals.sigma, held)
         for k, smooth in enumerate(SECOND_WIDTHS):
             h = smooth * residuals.sigma
@@ -684,7 +729,7 @@ class CheckSteps(OneOrder):
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
         return Centred(start, residuals)
 
-    # stage 4: the check loss's score, clipped for the shortest interval; the loss's Hessian by a kernel
+    # stage 4: the check loss's score, clipped for the shortest interval; a kernel estimate of the loss's Hessian
     @property
     def asks_meat(self) -> bool:
         return self.public.intervals
@@ -698,7 +743,7 @@ class CheckSteps(OneOrder):
         return Meat(meat * (level * self.m / float(np.trace(meat))), self.freedom)
 
     def usual_meat(self, radius: float) -> float:
-        """Return the mean eigenvalue of the score variance under the model, from the histogram of row lengths."""
+        """Return the mean eigenvalue of the score variance under the model, given the histogram of row lengths."""
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         return self.tau * (1 - self.tau) * max(squares, self.rows) * self.sizes.scores / self.rows
 
@@ -715,7 +760,10 @@ class CheckSteps(OneOrder):
         return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
-        """Release the Hessian of the smoothed loss (half-width h), rows shortened to `held`; raise low eigenvalues."""
+        """Release the Hessian of the smoothed loss (half-width h), with rows shortened to the length `held`.
+
+        Eigenvalues below their noise, or below `PILOT_RIDGE` times the expected eigenvalue, are raised to these limits.
+        """
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2
@@ -750,7 +798,7 @@ class Perturbed(OneOrder):
         flat = self.rows * residuals.density
         return Centred(start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge))), residuals)
 
-    # stage 4: the check loss's score at the minimiser, and its Hessian by a kernel
+    # stage 4: the check loss's score at the minimiser, and a kernel estimate of the loss's Hessian
     def meat(self, pilot: Centred, clip: Clip, last: LastRelease, hessian: Density) -> Meat:
         return Meat(self.tau * (1 - self.tau) * self.rows * np.eye(self.m), self.freedom)
 

@@ -1,9 +1,9 @@
 """Medians and quantiles of columns, by group, with intervals between two order statistics.
 
-An interval for a quantile needs no density estimate: its ends are also order statistics. Their ranks differ from the
-quantile's rank by a margin for sampling error and the noise of ranks. The rank mechanism draws all quantiles of a
-column and all ends of intervals at once, at little more than the cost of one quantile; other mechanisms need a second
-release for the ends.
+An interval for a quantile needs no density estimate, because its endpoints are also order statistics. The ranks of the
+endpoints differ from the quantile's rank by a margin for sampling error and the noise of ranks. The rank mechanism
+draws all quantiles of a column and all endpoints of intervals at once, at little more than the cost of one quantile.
+Other mechanisms need a second release for the endpoints.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class Quantiles(ABC):
     q : float or sequence of float
         Probabilities of the quantiles. The user sets `q`, `confidence` and `grid` only.
     confidence : float
-        Confidence level of the released intervals; intervals at other levels are rescaled from these.
+        Confidence level of the released intervals; intervals at other levels are computed from the released intervals.
     grid : float or mapping, optional
-        Step between a column's possible values. If no step is declared and intervals are wanted, it is estimated.
+        Step between a column's possible values. If no step is declared and intervals are requested, it is estimated.
     neighbors : Neighbors
         Neighbouring relation; with several rows per privacy unit (person) there are no intervals.
     """
@@ -86,7 +86,7 @@ class Quantiles(ABC):
     grid: Grid = None
     neighbors: Neighbors = REPLACE_ROW
 
-    together: ClassVar[bool] = False  # whether one release has both the quantiles and the ends of their intervals
+    together: ClassVar[bool] = False  # whether one release contains the quantiles and the endpoints of their intervals
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "q", orders(self.q))
@@ -101,7 +101,7 @@ class Quantiles(ABC):
         return TOGETHER if self.together else APART
 
     def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
-        """Release quantiles and the ends of their intervals, ordered by column, then group, then probability."""
+        """Release quantiles and the endpoints of their intervals, ordered by column, then group, then probability."""
         design = public.design
         columns, grouping, names = column_facts(design, self.grid), Grouping.of(design), design.names
         why = no_intervals(public, self.neighbors)
@@ -129,7 +129,10 @@ class Quantiles(ABC):
     def _coarse(
         self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> tuple[ColumnFacts, ...]:
-        """Return the columns, on grids coarse enough for the budget in each group that has an interval."""
+        """Return the columns with grids that are coarse enough for the budget.
+
+        The number of grid points is limited by each group that is large enough for an interval.
+        """
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
             draws = {n: ask.law(question, by=by).hopeful(n) for n in rows.each.tolist()}
@@ -140,9 +143,9 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return the queries for the ends of each column's intervals, and also for the quantiles if `together`.
+        """Return the queries for the endpoints of each column's intervals, and also for the quantiles if `together`.
 
-        Ends are drawn only for intervals that can reach the confidence level.
+        Endpoints are drawn only for intervals that can reach the confidence level.
         """
         rank = grouping.answered(Rank(self.q, self.confidence, ends_only=not self.together))
         name = "quantile" if self.together else "interval"
@@ -162,7 +165,11 @@ class Quantiles(ABC):
         laws: Sequence[Ends],
         rows: RowNumbers,
     ) -> OrderStatisticEstimate:
-        """Return the estimate, from quantiles, shape (items, len(q)), and interval ends or NaN, (items, len(q), 2)."""
+        """Return the estimate.
+
+        The array `values` contains quantiles, shape (columns times groups, len(q)), and `ends` contains the endpoints
+        of their intervals, shape (columns times groups, len(q), 2), with NaN for a missing interval.
+        """
         each = [(law, n) for law in laws for n in rows.each.tolist()]  # in the order of columns, then groups
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
@@ -205,7 +212,7 @@ class Quantiles(ABC):
 
 @dataclass(frozen=True)
 class RankQuantiles(Quantiles):
-    """Quantiles by the exponential mechanism on ranks: one draw gives all quantiles and interval ends of a column."""
+    """Quantiles by the exponential mechanism on ranks: one draw gives all quantiles and endpoints of a column."""
 
     together: ClassVar[bool] = True
 
@@ -227,7 +234,7 @@ class ChosenQuantiles(Quantiles):
     Parameters
     ----------
     mechanism : Mechanism
-        Mechanism with a field `level`, the probability of the quantile; `at` replaces this field.
+        Mechanism with a field `level`, the probability of the quantile; the method `at` sets this field.
     """
 
     mechanism: Any = field(kw_only=True)
@@ -255,12 +262,14 @@ class ChosenQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class ProposeTestReleaseQuantiles(ChosenQuantiles):
-    """Quantiles by propose-test-release: no release if a private test finds that a few rows could change it much.
+    """Quantiles by propose-test-release.
+
+    A quantile is not released if a private test finds that a few rows could change the quantile by a large amount.
 
     Parameters
     ----------
     eta : float, optional
-        Largest allowed change of the quantile by one row; by default ``range / PART_OF_RANGE``.
+        Largest allowed change of the quantile due to one row; by default ``range / PART_OF_RANGE``.
     """
 
     eta: float | None = None
@@ -284,8 +293,9 @@ class ProposeTestReleaseQuantiles(ChosenQuantiles):
 class ApproximateQuantiles(Quantiles):
     """Quantiles by recursive halving: the middle quantile first, then the middle quantiles below and above it.
 
-    ApproximateQuantiles (Kaplan, Schnapp and Stemmer 2022): released quantiles partition the rows into groups, and all
-    groups of a round are answered by parallel composition. So m quantiles take about log2(m) + 1 rounds.
+    This is the algorithm ApproximateQuantiles of Kaplan, Schnapp and Stemmer (2022). Released quantiles partition the
+    rows into groups, and the queries about all groups of a round are answered under parallel composition. Therefore m
+    quantiles take about log2(m) + 1 rounds.
     """
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
@@ -308,7 +318,10 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return the probability, within each gap between released quantiles, of the quantile to release; or None."""
+        """Return, for each gap between released quantiles, the probability within the gap of the next quantile.
+
+        The probability is None for a gap in which no quantile is left to release.
+        """
         levels: list[float | None] = [None] * (len(known) + 1)
         edges = (0.0, *self.q, 1.0)
         for stretch in stretches:
@@ -339,7 +352,23 @@ class Stretch:
 def _in_stretches(
     grouping: Grouping, j: int, column: ColumnFacts, values: FloatArray, known: IntArray, turn: int
 ) -> Values:
-    """Return the query for the values of column j between released quantiles; `values` has shape (groups, m + 2)."""
+    """Return the query for the values of column j in the gaps between released quantiles.
+
+    Parameters
+    ----------
+    grouping : Grouping
+        Groups of rows.
+    j : int
+        Position of the column.
+    column : ColumnFacts
+        Public information about the column.
+    values : ndarray, shape (groups, m + 2)
+        Lower bound of the column, m quantiles (NaN if not released yet), and upper bound of the column.
+    known : ndarray of int
+        Positions of the released quantiles in a row of `values`.
+    turn : int
+        Number of the round.
+    """
     cuts = np.maximum.accumulate(values[:, known], axis=1)
     edges = np.maximum.accumulate(np.column_stack([values[:, 0], cuts, values[:, -1]]), axis=1)
     ends = tuple(zip(edges[:, :-1].ravel().tolist(), edges[:, 1:].ravel().tolist(), strict=True))
@@ -398,7 +427,7 @@ def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[En
 
 
 def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the share of sampling error in the squared length (in ranks) of each interval; NaN without interval."""
+    """Return the share of sampling error in the squared length (in ranks) of each interval; NaN without an interval."""
     shares = np.full(len(orders), np.nan)
     if draw is not None:
         shares[np.isin(orders, draw.levels)] = 1 - ((draw.margins / draw.reaches(n)) ** 2).mean(axis=1)
@@ -422,6 +451,6 @@ def _times(law: Ends, n: float, order: int) -> float:
 
 
 def _repeats_note(names: Sequence[str], repeats: FloatArray) -> tuple[Note, ...]:
-    """Return a note on estimates that equal an end of their interval, as happens if many rows have the same value."""
+    """Return a note on estimates that equal an endpoint of their interval, because many rows have the same value."""
     about = [name for name, repeated in zip(names, repeats, strict=True) if repeated]
     return (note("repeated value", about),) if about else ()

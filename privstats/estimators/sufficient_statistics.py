@@ -40,7 +40,7 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 6.0  # smallest released count of a level that may be a divisor, in noise sds (noise_to_signal .5)
+LEVEL_SEEN = 6.0  # smallest released count of a level, in noise sds, by which a sum over the level may be divided
 
 Z = float(ndtri(0.975))  # normal quantile for a 95 % interval
 
@@ -54,9 +54,10 @@ class SufficientStatistics:
     Parameters
     ----------
     noises : Noises
-        Mechanisms; `matrix` answers both queries.
+        Noise mechanisms; `matrix` releases the moments, and `products` the score variance.
     cov_type : str
-        "HC", or "nonrobust": errors have equal variances, and the score variance follows from the moments.
+        "HC" (error variances may differ between rows) or "nonrobust" (equal error variances; the score variance is
+        then computed from the moments).
     ridge : float or "adaptive", optional
         Penalty on squared coefficients of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6).
         "adaptive" raises the number of rows and the smallest eigenvalue of the predictors' moments above the noise.
@@ -97,14 +98,16 @@ class UnclippedSquares(Problem):
     def unexplained(self, sigma: float) -> float:
         """Return the root of the largest sum of squares that unidentified directions may explain.
 
-        This sum stays in the residuals, so the sizes of the residuals and of the response limit it.
+        The fit leaves this sum of squares in the residuals. Therefore the residual scale `sigma` and the size of the
+        response limit it.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of products of whitened scores, clipped at a radius that few normal scores exceed.
 
-        Rare outcomes may have scores beyond the clip; the mean variance is at least that under equal error variances.
+        Rare outcomes may have scores beyond the clip. Therefore the trace of the result is at least the trace under
+        equal error variances.
         """
         question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
@@ -138,7 +141,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def entries(self) -> Entries:
-        """Vectors whose second moments are released: one entry per factor level, unless the mechanism is "hull"."""
+        """Vectors whose second moments are released, with one entry per factor level unless the mechanism is "hull"."""
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -156,9 +159,10 @@ class Moments(UnclippedSquares):
         return self.entries.to_columns
 
     def length(self) -> float:
-        """Return the ratio of expected interval lengths with and without privacy: a harmonic mean over slopes.
+        """Return the expected interval length, divided by the length without privacy: a harmonic mean over slopes.
 
-        Slopes below noise have length inf, and count twice, as they also lengthen intervals of correlated slopes.
+        A slope whose information is below its noise has an infinite length. The result is also divided by the share of
+        the other slopes, because such slopes also lengthen the intervals of slopes that are correlated with them.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -197,16 +201,17 @@ class Moments(UnclippedSquares):
         return here.solved(both) if self.ridge is None else here.penalised(both, here.unseen(both.first(self.box.c)))
 
     def penalised(self, both: NoisyMatrix, hidden: FloatArray) -> Estimate:
-        """Return penalised coefficients without std errors, as their bias is unknown.
+        """Return penalised coefficients without std errors, because their bias is unknown.
 
-        If the user gives no ridge, each eigenvalue of the slopes' moments is raised to the noise, and no further. The
-        size of the error is unknown along `hidden` directions, shape (c, l), and where the penalty moves coefficients.
+        If the user gives no ridge, each eigenvalue of the slopes' moments that is below the noise is raised to the
+        noise, and no other eigenvalue is changed. The size of the error is unknown along the `hidden` directions, shape
+        (c, l), and along the directions in which the penalty changes the coefficients.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
         penalty = np.zeros((c, c))
         if self.ridge is None or isinstance(self.ridge, str):
-            if intercept is not None:  # by noise, the released number of rows may be zero or negative
+            if intercept is not None:  # because of noise, the released number of rows may be zero or negative
                 sd = np.sqrt(cross_product_variance(A, intercept))
                 penalty[intercept, intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
             sd = float(np.sqrt(max(cross_product_variance(A, j) for j in slopes))) if slopes else 0.0
@@ -243,7 +248,7 @@ class Moments(UnclippedSquares):
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
     def response_sd(self, both: NoisyMatrix) -> float:
-        """Return the std dev (without an intercept, root mean square) of the response; NaN if it is below noise."""
+        """Return the std dev of the response (without an intercept, its root mean square); NaN if it is below noise."""
         one, rows, about = self.box.intercept, self.sizes.rows, np.eye(len(both.value))[-1]
         if one is not None:
             about[one] = -both.value[one, -1] / rows
@@ -252,9 +257,10 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
-        """Factors with identified levels: (index, design rows at the levels, matrix from design rows to indicators).
+        """Factors with identified levels. A triple contains a factor's position and two matrices.
 
-        Shapes are (levels, c) and (c, levels). A design row times the last matrix is its vector of level indicators.
+        The rows of the first matrix, shape (levels, c), are the columns' values at the levels. The second matrix, shape
+        (c, levels), maps a row of the design to its vector of level indicators.
         """
         box = self.box
         found: list[tuple[int, FloatArray, FloatArray]] = []
@@ -271,20 +277,22 @@ class Moments(UnclippedSquares):
     def seen(self, factor: int) -> float:
         """Return the smallest released count of a factor's level, in noise sds, at which coefficients are reported.
 
-        The mean at a level is a quotient of a sum and a count. A threshold of `HIDDEN` sds selects counts with large
-        positive noise, which makes quotients too small by more than their std errors; with a rare reference level, all
-        coefficients of the factor have this bias.
+        The mean at a level is a quotient of a sum and a count. A threshold of `HIDDEN` sds would select counts with
+        large positive noise, which makes quotients too small by more than their std errors. If the reference level is
+        rare, all coefficients of the factor have this bias.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
-        """Return the noise of the score in the design's columns, enlarged where a level's noisy count is a divisor.
+        """Return the noise of the score in the design's columns, enlarged for levels whose noisy counts are divisors.
 
-        The mean at a level is a quotient t = S / N. Its std error at the estimate is too small if noise made N large
-        and t small. The interval of Fieller (1954) has all t for which ``|S - t N|`` is at most z of its own sds. With
-        r N / z the noise sd of N and w the variance of all other noise, the interval's far end solves
-        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise is enlarged to its size at this end. As only
-        counts beyond `LEVEL_SEEN` are divisors, ``(1 - r) N`` is the lower limit of the count given this selection.
+        The mean at a level is a quotient t = S / N of a sum and a count. Its std error at the estimate is too small if
+        noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at most
+        z times the sd of ``S - t N``. Let r N / z be the noise sd of N, and w the variance of all other noise. The
+        endpoint of the interval that is farther from zero solves
+        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise is enlarged to the noise of ``S - t N`` at
+        this endpoint. Only counts beyond `LEVEL_SEEN` are divisors; r is such that ``(1 - r) N`` is the lower
+        confidence limit of the count given this selection.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -303,7 +311,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return directions of theta, (c, l), that depend on factor levels with counts that may be noise alone."""
+        """Return the directions of theta, (c, l), that depend on factor levels whose counts may be noise only."""
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
             if self.seen(k) == LEVEL_SEEN:
@@ -312,16 +320,20 @@ class Moments(UnclippedSquares):
         return np.column_stack(found)
 
     def counts(self, both: NoisyMatrix) -> Iterator[tuple[int, FloatArray, FloatArray, FloatArray]]:
-        """Yield, for each factor, its index, its levels' counts, the counts' sds, and the counts that levels need."""
+        """Yield for each factor: its position, the counts of its levels, the counts' noise sds, and the needed counts.
+
+        The needed count is the smallest count of a level at which coefficients are reported.
+        """
         columns = both.first(self.box.c)
         for k, _, one in self.levelled:
             sds = np.sqrt(columns.variance_along(one))
             yield k, quadratic_forms(columns.value, one), sds, self.seen(k) * sds
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
-        """Release the score variance at `start`; return this matrix in the problem's coordinates, shape (m, m).
+        """Release the score variance at `start`; return the variance in the problem's coordinates, shape (m, m).
 
-        Where possible, each level of one factor has its own coordinate: then most products are zero, without noise.
+        If possible, each level of a factor with more than two levels has its own coordinate. Products of the
+        coordinates of two levels are then known to be zero, without noise.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -338,9 +350,10 @@ class Moments(UnclippedSquares):
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
         """Return the score variance, raised at each level of a factor to the variance of a two-valued response.
 
-        A rare outcome that is frequent at a rare level hardly changes a sum of scores over all rows. A response of mean
-        a on [low, high] has at most the variance ``(high - a)(a - low)``, reached by two values. It is taken to have
-        two values if the sum of squared residuals is nearly the sum of this bound over levels.
+        If an outcome is rare over all rows but frequent at a rare level, it hardly changes the released score variance.
+        The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``, and equals this
+        maximum for a response with the two values low and high. The response is taken to have two values if the sum of
+        squared residuals is at least the share `TWO_ENDED` of the maximum, summed over the rows of all levels.
 
         Parameters
         ----------
@@ -349,9 +362,9 @@ class Moments(UnclippedSquares):
         both : NoisyMatrix
             Moments of columns and response.
         back : ndarray, shape (m, c)
-            Matrix that maps changes of theta to these coordinates.
+            Matrix that maps changes of theta to the coordinates of `meat`.
         squares : float
-            Sum of squared residuals, or the sum's noise if that is larger.
+            The larger of the sum of squared residuals and the noise of this sum.
         """
         A = both.value
         low, high = self.box.design.response_bounds
@@ -370,17 +383,21 @@ class Moments(UnclippedSquares):
         return meat
 
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
-        """Return the public range of unidentified coefficients; None without factors or unidentified directions.
+        """Return the public range of unidentified coefficients (`PublicBox.public_range`), or None.
 
-        The information about a level may be much smaller than the noise, as the columns of a factor add up to a level.
-        Numeric columns that fill a part of their bounds have about equal information in all directions.
+        None is returned without factors or without unidentified directions. The indicator of a level is a linear
+        combination of the factor's columns, and the information about a rare level may be much smaller than the noise.
+        Numeric columns whose values cover a part of their bounds have about equal information in all directions.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the coordinates t of a constant fit, used along unidentified directions; None if intervals exist."""
+        """Return the coordinates t of a constant fit, (m,), which replace the estimate along unidentified directions.
+
+        None is returned for fits with intervals and for models without an intercept.
+        """
         one = self.box.intercept
         if self.public.intervals or one is None:
             return None
@@ -409,7 +426,7 @@ class Moments(UnclippedSquares):
             value = self.meat_of_columns(start, A, both)
             value = self.with_levels(value, both, coordinates.back, max(squares * rows, residual_noise * rows))
             meat = Meat(self.small_sample * value, self.freedom)
-        else:  # residual squares that a fit of the noise removes are added back
+        else:  # fitting the noise reduces the sum of squared residuals; the expected reduction is added back
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
             T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T
@@ -432,7 +449,7 @@ class Moments(UnclippedSquares):
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
-        if np.linalg.matrix_rank(squares) > levels:  # some unidentified directions are not levels
+        if np.linalg.matrix_rank(squares) > levels:  # not only levels are unidentified
             return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
@@ -444,14 +461,15 @@ class Moments(UnclippedSquares):
 
 @dataclass(frozen=True, eq=False)
 class LevelCoordinates:
-    """Whitened predictors: one for each level of a factor, zero for rows at other levels, and further predictors.
+    """Whitened predictors: one predictor for each level of a factor, which is zero at other levels, and others.
 
     Parameters
     ----------
     whole : ndarray, shape (c, c)
-        Matrix that maps columns to all whitened predictors.
+        Matrix that maps a row of the columns to all whitened predictors.
     of_row : ndarray, shape (c, 1 + others)
-        Matrix that maps columns to the predictor of the row's own level, and the predictors that belong to no level.
+        Matrix that maps a row of the columns to the sum of the levels' predictors, which is the predictor of the row's
+        own level, and to the predictors that belong to no level.
     """
 
     whole: FloatArray
@@ -461,9 +479,10 @@ class LevelCoordinates:
 def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> LevelCoordinates:
     """Return coordinates in which second moments are the identity, with a coordinate for each level of a factor.
 
-    Let e be the level indicators, n_g the number of rows at level g, x the other columns, and M their means by level.
-    The coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R``, with R for whitening: products of two levels are
-    zero, and x - M'e is orthogonal to e. Counts, and eigenvalues of the moments of x - M'e, are at least their noise.
+    Let e be the level indicators, n_g the number of rows at level g, x the other columns, and M the means of x by
+    level. The coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R`` with a whitening matrix R, because the
+    product of two level indicators is zero and x - M'e is orthogonal to e. Counts below their noise, and eigenvalues of
+    the moments of x - M'e below their noise, are raised to the noise.
 
     Parameters
     ----------
@@ -494,7 +513,7 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return the fit by moments of all rows and levels, which needs no earlier release."""
+    """Return the fit from moments of all rows and levels, which needs no earlier release."""
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
     )
@@ -506,8 +525,10 @@ def moments_of_box(
 def least_count(count: FloatArray) -> FloatArray:
     """Return the lower 97.5 % confidence limit, in noise sds, of a count that is used only beyond `LEVEL_SEEN` sds.
 
-    A count that positive noise has lifted lies just beyond that threshold: its noise is truncated normal. The limit is
-    k with ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``, and at least `HIDDEN`: smaller counts rarely pass.
+    Some counts exceed the threshold `LEVEL_SEEN` only because of positive noise. Given that the count exceeds the
+    threshold, its noise has a truncated normal distribution. The limit is the true count k with
+    ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``, and at least `HIDDEN`, because smaller true counts rarely
+    exceed the threshold.
 
     >>> least_count(np.array([6.5, 8.0, 10.0, 20.0])).round(2)
     array([ 3.  ,  5.63,  8.03, 18.04])
@@ -531,13 +552,16 @@ def _first(loading: Loading, c: int) -> Loading:
 
 
 def cross_product_variance(A: NoisyMatrix, j: int) -> float:
-    """Return the largest noise variance among column j's products with others, and half the variance of its square."""
+    """Return the largest noise variance of the products of column j with other columns.
+
+    The result is at least half the noise variance of the column's square.
+    """
     column = np.diag(A.times(np.eye(len(A.value))[j]).covariance())
     return float(np.max(np.delete(column, j), initial=column[j] / 2))
 
 
 def schur_complement(A: FloatArray, first: int | None) -> FloatArray:
-    """Return the second moments of the columns other than `first`, the intercept, about their means."""
+    """Return the second moments about the mean of all columns other than the intercept, whose position is `first`."""
     if first is None:
         return A
     others = [j for j in range(len(A)) if j != first]

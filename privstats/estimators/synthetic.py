@@ -44,7 +44,7 @@ class SyntheticRows:
 
     @cached_property
     def second_moments(self) -> FloatArray:
-        """Second moments of the whitened predictors w: the identity, less the ridge that was added for rare levels."""
+        """Second moments of the whitened predictors w: the identity minus the ridge that was added for rare levels."""
         W = self.start.W
         return np.eye(self.start.m) - (W.T * self.levels.ridge) @ W
 
@@ -68,8 +68,8 @@ class SyntheticRows:
     def rows(self) -> FloatArray:
         """Synthetic rows of whitened predictors w, shape (rows, m); the constant is 1 in each row.
 
-        Factor levels follow their released frequencies, numeric columns are normal, and all are independent. The rows
-        are then given the moments of w by the linear map that changes normal rows the least.
+        Factor levels have their released frequencies, numeric columns are normal, and all columns are independent. The
+        rows are then mapped linearly to rows with the moments of w, by the map that changes normal rows the least.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
         S, c, mean = self.second_moments, self.constant, self.mean

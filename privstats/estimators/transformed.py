@@ -1,7 +1,7 @@
 """Starting coefficients of a loss from least squares of a transformed response.
 
-A start need only be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a few scales,
-is close enough. The queries are those of module `beginning`, about transformed responses.
+Starting coefficients need only be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a
+few scales, is close enough. The queries are the queries of module `beginning`, about transformed responses.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True, eq=False)
 class TransformedAsk:
-    """Function that asks the data each query about rows with a transformed response.
+    """Function that sends queries about rows with a transformed response.
 
     Parameters
     ----------
     ask : Ask
-        Function that asks queries of the data and returns noisy releases.
+        Function that sends queries to the data and returns noisy releases.
     transform : Transform
         Transformation of the responses in a block of rows.
     """
@@ -35,11 +35,11 @@ class TransformedAsk:
         return replace(question, of=OfTransformed(question.of, self.transform))
 
     def __call__(self, question: Question, *, by: Any) -> Release:
-        """Ask a query, answered by a mechanism; return the release."""
+        """Send a query to the data; return the release by the given mechanism."""
         return self.ask(self._about(question), by=by)
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
-        """Ask several queries in one pass over the rows."""
+        """Send several queries to the data in one pass over the rows."""
         return self.ask.together([(self._about(question), by) for question, by in pairs])
 
     def law(self, question: Question, *, by: Any) -> Any:
@@ -51,7 +51,7 @@ class TransformedAsk:
         return self.ask.choose(name, lengths)
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional query with this label."""
+        """Return whether to send the optional query with this label."""
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:
@@ -72,7 +72,8 @@ class TransformedBox(PublicBox):
     half : float
         Half-range of the transformed response, in units of the linear predictor.
     linear : bool
-        Whether the transformed response is on the scale of the linear predictor; then the offset is subtracted from it.
+        Whether the transformed response is on the scale of the linear predictor. If so, the offset is subtracted from
+        the transformed response.
     """
 
     half: float = 1.0

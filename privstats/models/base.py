@@ -111,7 +111,7 @@ class Model(ABC):
         self.check()
 
     example: ClassVar[str] = "y ~ x"
-    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods with (eps, delta) other than by normal noise
+    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods that satisfy (eps, delta)-DP without normal noise
 
     def declared(self, domain: Domain) -> Domain:
         """Return the domain, extended by declarations in other arguments, such as bins."""
@@ -156,7 +156,7 @@ class Model(ABC):
         rows: int | None,
         intervals: bool = True,
     ) -> Choice:
-        """Return the estimator of a method with the user's options; "auto" chooses by public information.
+        """Return the estimator of a method with the user's options; "auto" chooses a method from public information.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Model(ABC):
         rows : int or None
             Number of rows; None if it is private.
         intervals : bool
-            Whether intervals are wanted; otherwise the whole budget is spent on the estimates.
+            Whether intervals are requested; otherwise the whole budget is spent on the estimates.
 
         Raises
         ------
@@ -182,7 +182,7 @@ class Model(ABC):
         """
 
     def in_units(self, estimate: Any, design: Any) -> Any:
-        """Return the estimate in the user's units, from an estimate in the estimator's units."""
+        """Return the estimate in the user's units, given the estimate in the estimator's units."""
         return estimate.mapped(*design.to_original())
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
@@ -190,7 +190,7 @@ class Model(ABC):
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
-        """Return the assumption about errors on which intervals rest, as in `cov_type`; None without such a choice."""
+        """Return the value of `cov_type`, the assumption about errors behind the intervals; None for other models."""
         return None
 
     def least_rows(self, design: Any) -> int:
@@ -203,7 +203,10 @@ class Model(ABC):
 
     @property
     def by_parts(self) -> str:
-        """Argument that selects a method that reads rows in parts, for errors about methods that need all rows."""
+        """Argument that selects a method that reads rows in parts.
+
+        It is used in error messages about methods that need all rows at once.
+        """
         return "mech='auto'"
 
     @property
@@ -258,7 +261,7 @@ class Candidate:
     noises : mapping, optional
         Names of noise distributions by method, if the estimator chooses between methods.
     branches : mapping, optional
-        Names of these methods, by branch of the estimator.
+        Names of the methods between which the estimator chooses, by branch of the estimator.
     """
 
     estimator: type
@@ -285,7 +288,8 @@ def chosen(
     table : mapping of str to Candidate
         Entries of the methods, by name.
     auto : tuple of (str, Candidate)
-        Name and entry that "auto" stands for; the entry may have more branches than the table's.
+        Name and entry that "auto" stands for. The entry may have more branches than the entry of this name in the
+        table.
     options : mapping
         Options that the user gave.
     why : str

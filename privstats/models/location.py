@@ -39,7 +39,7 @@ from privstats.models.regression import Carrying
 from privstats.privacy.promise import ApproxDP, Neighbors, Promise, is_number
 
 PROPOSE = ProposeTestRelease()
-EXACT_COLUMNS = 3  # largest number of columns with an exact sampler of the geometric median; beyond, a Markov chain
+EXACT_COLUMNS = 3  # most columns with an exact sampler of the geometric median; with more, a Markov chain is used
 KNORM_NOISES: Mapping[str, Mechanism] = {"linf": Cube(), "l1": Laplace(), "l2": Spherical()}
 SMOOTH: Mapping[str, Mechanism] = {
     "cauchy": SmoothCauchy(), "laplace": SmoothLaplace(), "laplaceln": SmoothLaplaceLN(), "gaussian": SmoothGaussian(),
@@ -81,7 +81,7 @@ class Location(Model):
         return bind_columns(self.formula, self.known, subset=self.subset)
 
     def check_columns(self, design: Columns) -> None:
-        """Raise an error if numbers are needed and a column has levels."""
+        """Raise an error if the model needs numeric columns and a column has levels."""
         design.numeric(f"dp_{self.verb}")
 
     verb: ClassVar[str] = ""
@@ -379,7 +379,7 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the table of methods by noisy sums, the method for this budget, and the options other than `noise`."""
+    """Return the table of methods that use noisy sums, the method for this budget, and the options without `noise`."""
     given = dict(options)
     noise = given.pop("noise", None)
     if noise is not None and mech != "knorm":

@@ -18,11 +18,12 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# smallest 2 min(tau, 1 - tau) x rows x eps / coefficients for Newton steps. Below, an exact sampler is more precise for
-# at most three coefficients; for more, a perturbed minimiser gives shorter intervals, in more cases. Above, the bias of
-# the minimiser may exceed its intervals' bias bound
+# Smallest value of 2 min(tau, 1 - tau) x rows x eps / coefficients at which Newton steps are used. Below this value,
+# the exact sampler for at most three coefficients is more precise; with more coefficients, a perturbed minimiser gives
+# intervals more often, and shorter ones. Above this value, the bias of the minimiser may exceed its bias bound.
 FEW_ROWS = 750.0
-# limits of rows x eps / coefficients of a median: exact sampler below the first, perturbed minimiser below the second
+# Limits of rows x eps / coefficients for a median regression. The exact sampler is used below the first limit, the
+# perturbed minimiser below the second limit.
 MEDIAN_ROWS = (550.0, 1500.0)
 
 
@@ -119,13 +120,15 @@ class QuantileModel(Regression):
     def _auto(
         self, promise: Promise, noise: str | None, coefficients: int, each: float, intervals: bool
     ) -> tuple[str, str]:
-        """Return the method for mech="auto", chosen by rows times eps per coefficient (all public), and the reason.
+        """Return the method that mech="auto" stands for, and the reason for the choice.
 
-        A sampler by a Markov chain is never chosen.
+        The choice depends on rows times eps divided by the number of coefficients; all three are public. A sampler that
+        uses a Markov chain is never chosen.
 
-        An exact sampler's intervals are about as short as intervals by Newton steps if predictors fill their bounds,
-        and many times longer if they fill a fifth; Newton steps need enough rows to find the scales of the columns. A
-        perturbed minimiser needs fewer.
+        Intervals of the exact sampler are about as short as intervals of Newton steps if the predictors fill their
+        bounds. They are many times longer if the values of the predictors cover only a fifth of the range between the
+        bounds. Newton steps need enough rows to find the scales of the columns. A perturbed minimiser needs fewer rows
+        than Newton steps.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"

@@ -56,15 +56,17 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "objpert": PerturbedLeastSquares,
     "expmech": ExponentialLeastSquares,
 }
-MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # most coefficients, and largest theta_bound, for rejection sampling
-MOST_IN_HULL = 2  # largest number of predictors for hull noise, which takes long to draw beyond
-MOST_MINIMISED = 300_000  # most rows for a perturbed minimiser; beyond, Newton steps are as precise and faster
-# NOISY: noise of the coarse matrix, per predictor and as a share of the rows, above which noisy moments get all budget
-# MOST_OF_MOMENTS: largest number of predictors of a row at which noisy moments may get the whole budget
+MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # largest number of coefficients and largest theta_bound for rejection sampling
+MOST_IN_HULL = 2  # largest number of predictors for hull noise; drawing the noise takes too long with more predictors
+MOST_MINIMISED = 300_000  # most rows for a perturbed minimiser; with more rows Newton steps are as precise and faster
+# NOISY: limit of the coarse matrix's noise, divided by the numbers of rows and predictors; above this limit noisy
+# moments may be given the whole budget.
+# MOST_OF_MOMENTS: largest number of nonzero predictors of a row at which noisy moments may be given the whole budget.
 NOISY, MOST_OF_MOMENTS = 0.02, 5
-AMPLE = 0.001  # noise of the coarse matrix, over the rows, below which Newton steps are as precise as a minimiser
-# OF_BOX: options that only objective perturbation of rows scaled by their bounds, without whitening, has
-# EXACT: noise of the first matrix of second moments, per row, below which whitening is unnecessary
+AMPLE = 0.001  # noise of the coarse matrix, divided by the rows, below which Newton steps are as precise as a minimiser
+# OF_BOX: options of objective perturbation without whitening, for rows scaled by their bounds. With whitening,
+# objective perturbation does not have these options.
+# EXACT: noise of the coarse matrix, divided by the number of rows, below which whitening is unnecessary.
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
 OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exist for vectors of scores
 
@@ -73,7 +75,8 @@ OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exis
 class Carrying:
     """Public information about a fit that shows whether Newton steps converge and which method has the least noise.
 
-    If intervals are wanted, these show whether the steps have converged; estimates without intervals do not.
+    If intervals are requested, the intervals show whether the steps have converged, and no fit is refused. Estimates
+    without intervals do not show this.
 
     Parameters
     ----------
@@ -84,9 +87,9 @@ class Carrying:
     columns : int
         Number of columns of the design.
     rows : int or None
-        Number of rows; None if it is private: then steps are assumed to converge.
+        Number of rows; None if it is private, and steps are then assumed to converge.
     intervals : bool
-        Whether intervals are wanted.
+        Whether intervals are requested.
     """
 
     promise: Promise
@@ -96,7 +99,11 @@ class Carrying:
     intervals: bool
 
     def lacks(self, estimator: Any) -> float:
-        """Return the factor by which rows times budget must grow for Newton steps to converge; at most 1 if they do."""
+        """Return the factor by which rows times budget must increase for Newton steps to converge.
+
+        The factor is at most 1 if the steps converge; it is 0 if intervals are requested or the number of rows is
+        private.
+        """
         if self.intervals or self.rows is None or not hasattr(estimator, "most_first_noise"):
             return 0.0
         return first_noise(estimator, self.promise, self.neighbors, self.columns, self.rows)
@@ -106,7 +113,9 @@ class Carrying:
         return self.lacks(estimator) <= 1
 
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
-        """Return whether the Hessian of Newton steps may exceed its noise; if not, moments get the whole budget.
+        """Return whether the Hessian of Newton steps may exceed its noise.
+
+        If not, noisy moments are given the whole budget.
 
         Parameters
         ----------
@@ -123,15 +132,16 @@ class Carrying:
         return self.neighbors.relation(folded=False, may_be_absent=absent)
 
     def perturbs(self, design: Design) -> bool:
-        """Return whether a perturbed minimiser of whitened rows may give intervals: not for persons with several rows.
+        """Return whether a perturbed minimiser of whitened rows can give intervals.
 
-        Without an intercept, columns keep their means, and rows become far too long when they are whitened.
+        It needs pure eps, a request for intervals, rows as privacy units, and an intercept. Without an intercept,
+        columns are not centred, and whitened rows are far too long.
         """
         pure = not self.promise.normal
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
 
     def refuse_minimiser(self, mech: str, design: Design, noise: str | None) -> None:
-        """Raise an error if mech="objpert" is asked for but can give no intervals; the error names its requirements.
+        """Raise an error if mech="objpert" is requested but cannot give intervals; the error names the requirements.
 
         Raises
         ------
@@ -160,7 +170,10 @@ class Carrying:
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the noise, per row, of a first release of second moments at the whole budget; 0 if n is private."""
+        """Return the expected noise of a coarse matrix released with the whole budget, divided by the number of rows.
+
+        The noise is taken as 0 if the number of rows is private.
+        """
         if self.rows is None:
             return 0.0
         return coarse_noise(by, self.promise, self.relation(design), self.columns, self.rows)
@@ -173,7 +186,7 @@ class Carrying:
         choice : Choice
             Estimator of the fit.
         other : str, optional
-            Method to name in the error as a remedy.
+            Method that the error names as a remedy.
 
         Raises
         ------
@@ -200,7 +213,7 @@ class Regression(Model):
     weights : str, optional
         Sampling weights, with declared bounds.
     cov_type : str
-        Assumption about the errors on which intervals rest.
+        Assumption about the errors that the intervals make.
     """
 
     weights: str | None = None
@@ -379,7 +392,7 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return an estimator of least squares by a perturbed minimiser, which may choose other methods in `branches`."""
+    """Return an estimator of least squares by a perturbed minimiser, or by another method in `branches`."""
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
     if len(branches) == 1:
@@ -500,9 +513,10 @@ class GeneralizedLinearModel(Regression):
 
 
 def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
-    """Return an estimator by objective perturbation: of whitened rows or, without intervals, of rows scaled by bounds.
+    """Return an estimator by objective perturbation of whitened rows or of rows scaled by their bounds.
 
-    There are no intervals with a penalty or a bound on the coefficients.
+    Whitened rows give intervals. Rows are scaled by their bounds if no intervals are requested, or if the user gives a
+    penalty or a bound on the coefficients, because intervals are then impossible.
     """
     if not intervals or {"ridge", "theta_bound"} & set(given):
         norm = "linf" if noise in (None, "gaussian") else noise
@@ -515,7 +529,7 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:
-    """Return the mechanisms for a budget and a value of `noise`, and the name of the matrix's noise distribution.
+    """Return the mechanisms for a budget and a value of `noise`, and the name of the noise of second-moment matrices.
 
     Parameters
     ----------
@@ -526,7 +540,7 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
     mech : str
         Name of the method.
     names : sequence of str
-        Names of the noise distributions that the method has, beside the normal one.
+        Names of the noise distributions that the method has, other than the normal distribution.
 
     Raises
     ------
@@ -545,7 +559,7 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
 
 
 def refuse_scales(design: Any) -> None:
-    """Raise an error if a column is declared by its scale only, for methods that need bounds."""
+    """Raise an error if a column has a declared scale but no declared bounds, for methods that need bounds."""
     scaled = design.domain.scaled(design.reads)
     if scaled:
         raise DomainError(
