@@ -3,7 +3,7 @@
 m is the number of coordinates. Lengths are in standard deviations of a coordinate, so that a typical row has length
 sqrt(m); "sds" are standard deviations of the noise of the release in question. All constants are public.
 ``python -m benchmarks.constants`` measures coverage and interval length with each constant halved and doubled. Budget
-shares stand beside each estimator, in `SHARES`.
+shares are in the mapping `SHARES` of each estimator's module.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Mode:
     bins : int or sequence of float, optional
         Number of bins, or their edges, as for `Histogram`. The user sets `bins` and `grid` only.
     grid : float or mapping, optional
-        Step between the possible values of a numeric column; these values are then the candidates for the mode.
+        Step between the possible values of a numeric column; the possible values are the candidates for the mode.
     mechanism : Mechanism
         Mechanism that chooses the bin or level.
     neighbors : Neighbors

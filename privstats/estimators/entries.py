@@ -21,7 +21,7 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
-MOST_COLUMNS = 20  # columns per predictor above which moments have less noise than Newton steps, at any bounds
+MOST_COLUMNS = 20  # number of columns per predictor above which moments are less noisy than Newton steps, at any bounds
 MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts are taken to identify its levels
 
 

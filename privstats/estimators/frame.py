@@ -181,12 +181,15 @@ class PublicBox:
 
     @cached_property
     def public_range(self) -> FloatArray:
-        """Matrix M, shape (c, p): if all mean responses lie in [-1, 1], theta is M phi with entries ``|phi_j| <= 1``.
+        """Matrix M, shape (c, p): the public range of theta is the set of all M phi with entries ``|phi_j| <= 1``.
 
         The vector phi has three kinds of entries. The first entries are mean responses at the levels of the factor with
         most levels, with the other factors at their mean codes. For every other factor, the entries are half the
         differences between the mean response at a level and the average over the factor's levels. The last entries are
-        the coefficients of all other columns.
+        the coefficients of all other columns. If all mean responses lie in [-1, 1], theta is in this range in models
+        with an intercept, without powers of a column and without interactions of a factor with a number. In other
+        models the range is an assumption: for example, the difference between the slopes at two levels is assumed to be
+        at most 1, although mean responses in [-1, 1] allow 2.
         """
         first = [] if self.intercept is None else [self.intercept]
         parts, left = [], set(range(self.c))
@@ -295,7 +298,7 @@ class Scales:
     rarer : float
         Number of rows with the rarer value, if the response may have only two values; otherwise inf.
     wrong : ndarray, shape (c + 1,)
-        Noise sd of a squared scale; inf for scales that were released by ranks.
+        Noise sd of a squared scale; inf for scales that were released as order statistics.
     """
 
     rows: float

@@ -87,7 +87,7 @@ class Whole(NamedTuple):
 
 
 def edges(low: float, cap: float) -> tuple[float, ...]:
-    """Return the upper ends of bins, each sqrt 2 times the one before, from `low` to the largest length `cap`."""
+    """Return the upper ends of bins, from `low` to the largest length `cap`; each is sqrt 2 times the previous end."""
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
     last = max(cap, low * 2 ** (bins / 2 - 0.25)) * 1.000001
     return (*(low * 2 ** (np.arange(bins) / 2)).tolist(), float(last))
@@ -100,7 +100,7 @@ class Lengths:
     Parameters
     ----------
     counts, lengths : ndarray, shape (5 * bins,)
-        Numbers of rows, and the length of the scores of these rows.
+        Numbers of rows, and the score length of the rows in each number.
     hidden : ndarray of bool, shape (5 * bins,)
         Whether a length lies beyond the last visible bin, so that its count is extrapolated.
     sd : float
@@ -228,11 +228,11 @@ def with_tail(
 ) -> tuple[FloatArray, int]:
     """Return the counts with a geometric tail beyond the last bin that exceeds noise, and that bin's index.
 
-    A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds beside a visible window,
-    or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly falling tail in each window but not in a wider sum of
-    bins; then the next bins are also visible. The count of the first hidden bin has two limits: the value that is
-    extrapolated from the last visible windows, and the value fitted to all hidden counts plus `RESIDUE` times
-    ``tail.residue`` noise sds of the fitted value.
+    A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds next to a visible
+    window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly falling tail in each window but not in a sum of
+    more bins. If such a sum exceeds its noise, the next bins are also visible. The count of the first hidden bin has
+    two upper limits: the value that is extrapolated from the last visible windows, and the value fitted to all hidden
+    counts plus `RESIDUE` times ``tail.residue`` noise sds of the fitted value.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)

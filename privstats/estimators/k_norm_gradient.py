@@ -158,7 +158,7 @@ class KNormGradientLeastSquares(ChosenLeastSquares):
 
 @dataclass(frozen=True)
 class ExponentialLeastSquares(ChosenLeastSquares):
-    """Least squares by the exponential mechanism, for comparison: its noise does not vanish beside sampling error."""
+    """Least squares by the exponential mechanism, for comparison; its noise has the order of the sampling error."""
 
     @property
     def by(self) -> Mechanism:

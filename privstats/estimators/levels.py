@@ -133,7 +133,7 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Release counts of factor levels; leave levels with too few rows, and these rows, out of the fit (stage L).
+    """Release counts of factor levels; leave levels with too few rows, and the rows at them, out of the fit (stage L).
 
     No counts of a factor are released if sums of columns already show that each of its levels has enough rows.
 

@@ -57,7 +57,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations to remove a ridge, and relative change that ends them
+ROUNDS, CONVERGED = 20, 1e-3  # removal of a ridge: largest number of iterations, and relative change at convergence
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {

@@ -50,7 +50,7 @@ def with_marginal_effects(
     Parameters
     ----------
     ask : Ask
-        Function that asks queries of the data and returns noisy releases.
+        Function that sends queries to the data and returns noisy releases.
     by : Noises
         Mechanisms; `columns` answers the query.
     design : Design
@@ -58,7 +58,7 @@ def with_marginal_effects(
     family : Family
         Family of the model, scaled to the largest response.
     levels : KeptLevels
-        Factor levels kept in the fit: effects are means over the rows at these levels.
+        Factor levels kept in the fit; effects are means over the rows at kept levels.
     estimate : NormalEstimate
         Estimate of theta, for columns scaled to [-1, 1].
     """

@@ -43,7 +43,7 @@ class Problem:
     Parameters
     ----------
     ask : Ask
-        Function that asks queries of the data and returns noisy releases.
+        Function that sends queries to the data and returns noisy releases.
     by : Noises
         Noise mechanisms, one for each kind of query.
     box : PublicBox

@@ -134,7 +134,7 @@ class PerturbedSquares(OneStep):
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release the second moments A, whiten the predictors by A, and ask the remaining queries.
+        """Release the second moments A, whiten the predictors by A, and make the remaining releases.
 
         After whitening, the minimiser's noise has the shape of the sampling error, and its ridge shrinks all directions
         equally. Whether a direction is identified is decided in the coordinates in which A was released.

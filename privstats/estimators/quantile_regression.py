@@ -598,7 +598,7 @@ class OneOrder(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return noise and bias bounds due to errors of the density.
 
-        No coefficient is reported if the last step was too long, or ends too far from a constant fit.
+        No coefficient is reported if the last step was too long, or the fit too far from a constant fit.
         """
         m, density, names = self.m, step.hessian, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))

@@ -31,7 +31,7 @@ class Choice:
     noises : mapping, optional
         Names of noise distributions by method, if the estimator chooses between methods.
     branches : mapping, optional
-        Names of these methods, by branch of the estimator.
+        Names of the methods between which the estimator chooses, by branch of the estimator.
     """
 
     estimator: Any

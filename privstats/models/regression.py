@@ -545,7 +545,7 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
     Raises
     ------
     OptionError, BudgetError
-        If there is no such distribution, or it cannot give the privacy guarantee.
+        If there is no such distribution, or the distribution cannot give the privacy guarantee.
     """
     normal = promise.normal
     if noise is None:
