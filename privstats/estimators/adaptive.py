@@ -209,8 +209,8 @@ class Adaptive:
     ) -> Problem:
         """Make all releases between the column scales and the choice of a method; return the estimation problem.
 
-        This method is used if a perturbed minimiser is among the methods. The coarse matrix is then combined with the
-        second moments that are known from the column scales.
+        These releases are made if a perturbed minimiser is among the methods. The coarse matrix is then combined with
+        the second moments that are known from the column scales.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)

@@ -342,7 +342,7 @@ def best_clip(
     always: float = 0.0,
     unseen_along: float | None = None,
 ) -> Clip:
-    """Return the clipping threshold with the shortest interval, bias bound included.
+    """Return the clipping threshold with the shortest interval; the interval's length includes the bias bound.
 
     Parameters
     ----------

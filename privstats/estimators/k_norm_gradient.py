@@ -47,7 +47,7 @@ SHARES: Mapping[str, float] = {
 }
 CLIP = 1.0  # limit to which residuals are clipped when their scale is released, in half-ranges of the response
 LEAST_RESIDUAL = 1e-3  # lower limit of the residual scale, in half-ranges of the response
-AT_BOUND = 0.98  # l1 norm of the estimate over theta_bound, above which a note warns of the bound's influence
+AT_BOUND = 0.98  # l1 norm of the estimate, divided by theta_bound, above which a note warns of the bound's effect
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,10 @@ class ChosenLeastSquares(ABC):
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     theta_bound : float
-        Bound on the l1 norm of the coefficients, in half-ranges of the response per scaled column.
+        Bound on the l1 norm of the coefficients of predictors and response that are scaled by their bounds to [-1, 1].
     cov_type : str
-        "HC", or "nonrobust": errors have equal variances, and the score variance is not released.
+        "HC" (error variances may differ between rows) or "nonrobust" (equal error variances; the score variance is then
+        not released).
     """
 
     noises: Noises = PURE

@@ -82,7 +82,7 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the expected interval length, divided by the length without privacy, for rows of known dimensions.
+        """Return the expected interval length, divided by the length without privacy, given public sizes and bounds.
 
         Parameters
         ----------

@@ -6,8 +6,8 @@ coarse matrix) and, if they are too noisy, second moments of whitened rows; 2 le
 4 squared scores.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
-score). Because the normal equations are linear, the least-squares solution is exactly ``theta_LS = theta + A^-1 (E +
-ridge step + tilt)``, where tilt is the random linear term of the perturbed loss.
+score). Because the normal equations are linear, the least-squares solution is exactly
+``theta_LS = theta + A^-1 (E + ridge step + tilt)``, where tilt is the random linear term of the perturbed loss.
 """
 
 from __future__ import annotations

@@ -165,8 +165,8 @@ class PerturbedQuantile:
     tail : {"usual", "cautious"}
         Assumption on the number of long rows beyond the released histogram.
     few : bool
-        Whether the number of rows is below the limit `FEW_ROWS` of `models/quantile_regression.py`. Above this limit
-        only the median has intervals.
+        Whether 2 min(tau, 1 - tau) x rows x eps / coefficients is below `FEW_ROWS` (`models/quantile_regression.py`).
+        Above this limit only the median has intervals.
     shares : mapping of str to float
         Default budget shares, by name of the query.
     """

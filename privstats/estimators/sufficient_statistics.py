@@ -162,7 +162,8 @@ class Moments(UnclippedSquares):
         """Return the expected interval length, divided by the length without privacy: a harmonic mean over slopes.
 
         A slope whose information is below its noise has an infinite length. The result is also divided by the share of
-        the other slopes, because such slopes also lengthen the intervals of slopes that are correlated with them.
+        slopes with a finite length, because slopes with an infinite length also lengthen the intervals of correlated
+        slopes.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -449,7 +450,7 @@ class Moments(UnclippedSquares):
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
-        if np.linalg.matrix_rank(squares) > levels:  # not only levels are unidentified
+        if np.linalg.matrix_rank(squares) > levels:  # a direction other than a level is unidentified
             return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
@@ -461,7 +462,7 @@ class Moments(UnclippedSquares):
 
 @dataclass(frozen=True, eq=False)
 class LevelCoordinates:
-    """Whitened predictors: one predictor for each level of a factor, which is zero at other levels, and others.
+    """Whitened predictors: a predictor for each level of a factor, which is zero at other levels, and further ones.
 
     Parameters
     ----------
