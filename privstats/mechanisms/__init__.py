@@ -1,4 +1,7 @@
-"""Privacy mechanisms, the only code that draws noise: each file has one theorem. `ADDITIVE` names the noise laws."""
+"""Privacy mechanisms, the only code that draws noise. Each file states and implements one privacy theorem.
+
+`ADDITIVE` maps the names of the noise laws, the values of `noise=`, to the additive mechanisms.
+"""
 
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.gaussian import Gaussian

@@ -1,4 +1,4 @@
-"""Mechanisms: each is a privacy theorem with its sampler. A release costs at most the guarantee of its query.
+"""Mechanisms: each class is a sampler with its privacy theorem. A release satisfies the guarantee given for its query.
 
 A new additive mechanism has one method, `Additive.noise`: the noise law for a guarantee and a sensitivity.
 """
@@ -20,7 +20,7 @@ from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-DRAWN_BITS = 30  # draws made of 53-bit uniform numbers are rounded to grids of about 2^30 points
+DRAWN_BITS = 30  # draws computed from 53-bit uniform numbers are rounded to grids of about 2^30 points
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -47,12 +47,16 @@ class ProvedBound(Protocol):
 
 
 class SealedValues(Protocol):
-    """The values of all rows, sealed by the gate: accessible to mechanisms only."""
+    """The values of all rows, in a container that only mechanisms can open.
+
+    The gate, the only code that reads rows, makes the container and passes it to a mechanism.
+    """
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
         """Yield the result of `take` on each part of the values, shape (m, dim). A scan may be a pass over the data.
 
-        A part may be in another process, so `take` must be a picklable record, and return less data than it gets.
+        A part may be processed by another process, so `take` must be an object that can be pickled, such as a frozen
+        dataclass with a method `__call__`, and its result should be smaller than the part.
         """
 
     def all(self) -> FloatArray:
@@ -75,8 +79,8 @@ class Mechanism(ABC):
     normal : bool
         Whether the noise is normal, so that the guarantee is in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        Largest memory in bytes per row, beside two copies of the values, if the mechanism needs the values of all rows
-        at once in one process; else 0. Measured (`benchmarks.gathered`).
+        Bytes of memory per row that the mechanism needs at most, in addition to two copies of the values, if it needs
+        the values of all rows at once in one process; else 0. Measured by `benchmarks.gathered`.
     """
 
     label: ClassVar[str]
@@ -107,7 +111,8 @@ class Mechanism(ABC):
         name : str
             Label of the query.
         exact : Total or RowValues
-            The exact answer, or the values of rows. Only the gate has them, and passes them to mechanisms only.
+            The exact answer, or the values of rows. Only the gate (the code that reads rows) has these, and only
+            mechanisms receive them.
         promise, within, relation
             See `law`.
         rng : Rng
@@ -194,11 +199,11 @@ def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
 
 
 def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
-    """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 of their size.
+    """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 of `size`.
 
-    Such draws are 53-bit uniform numbers scaled to a box, and the set of possible floats depends on the box, and so on
-    the rows. Along each side of a box at most four times as long as `size`, at least 2^20 possible floats lie in the
-    cell of each grid point, so that the probability of the point does not show which floats were possible.
+    The draws are 53-bit uniform numbers scaled to a box. The set of floats that can occur depends on the box, and so on
+    the rows. Along each side of a box at most four times as long as `size`, at least 2^20 of these floats are rounded
+    to each grid point. So the probability of a grid point does not show which floats could occur.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 

@@ -8,15 +8,16 @@ The *body* K is the set of all u whose coordinates satisfy, for all j and all j 
 * K_2: ``a_j <= 2`` and ``|u_jj| <= 2 - 2 (d_j)_+^2``, the hull of {(z - z', 2 z^2 - 2 z'^2)};
 * K_3: ``|u_jk| <= 2`` and ``a_j + a_k + |u_jk| <= 4``, the hull of {(z_j - z'_j, z_k - z'_k, z_j z_k - z'_j z'_k)}.
 
-K contains every difference. K_2: ``|2 z^2 - 2 z'^2| = 2 a |z + z'|``, where ``|z + z'| <= 2 - a``, and ``2 a (2 - a)
-= 2 - 2 (a - 1)^2``. K_3: put s = (z + z') / 2 and t = (z - z') / 2, so ``|s_i| <= 1 - |t_i|``, a_i = 2 |t_i| and
-``|u_jk| = 2 |s_j t_k + s_k t_j| <= a_j + a_k - a_j a_k <= 4 - a_j - a_k``, since ``(2 - a_j) (2 - a_k) >= 0``.
+K contains every difference. K_2: ``|2 z^2 - 2 z'^2| = 2 a |z + z'|``, where ``|z + z'| <= 2 - a``, and ``2 a (2 - a) =
+2 - 2 (a - 1)^2``. K_3: put s = (z + z') / 2 and t = (z - z') / 2, so ``|s_i| <= 1 - |t_i|``, a_i = 2 |t_i| and ``|u_jk|
+= 2 |s_j t_k + s_k t_j| <= a_j + a_k - a_j a_k <= 4 - a_j - a_k``, since ``(2 - a_j) (2 - a_k) >= 0``.
 
-K is an intersection of cylinders, larger than the hull of the differences (Awan and Slavkovic 2021, Section 6.1, call
-it a union and use it as the hull). A smaller body, named *hull* here, is K intersected with sets ``|w.u| <= h(w)``,
-where h(w) is the range, largest less smallest value, of the quadratic polynomial ``z -> w.t(z)`` over the cube. Each
-of these sets contains every difference, and the intersection over all w is the closed hull. `_CUTS` lists, for q = 2
-and 3, the w that remove most volume; .67 and .23 of the volume of K remain. For other q, K itself is used.
+K is an intersection of cylinders and is larger than the convex hull of the differences. Awan and Slavkovic (2021,
+Section 6.1) write K as a union, and use K as if it were the convex hull. Functions named `..._hull` use a smaller body
+H: K intersected with the sets ``|w.u| <= h(w)`` for finitely many directions w, where h(w) is the range (largest value
+minus smallest value) of the quadratic polynomial ``z -> w.t(z)`` over the cube. Each of these sets contains every
+difference, and their intersection over all w would be the closed convex hull. `_CUTS` lists, for q = 2 and 3, the w
+that remove most volume; H has .67 and .23 of the volume of K. For other q, H is K itself.
 """
 
 from __future__ import annotations
@@ -54,11 +55,15 @@ _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 
 
 def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norm of n points, shape (n,), with the body K as unit ball; `cross` as in ``np.triu_indices(q, 1)``.
+    """Return the norm, with the body K as unit ball, of n points, shape (n,).
 
-    With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it solves
-    ``b = 2 r - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. The conditions of K_3 give
-    ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of all these.
+    The points are given by their linear coordinates u_j and square coordinates u_jj, both of shape (n, q), and their
+    cross-product coordinates u_jk, shape (n, q (q - 1) / 2), with the pairs j < k in the order of ``np.triu_indices(q,
+    1)``.
+
+    With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it solves ``b
+    = 2 r - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. The conditions of K_3 give ``max(|u_jk| / 2,
+    (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of all these numbers.
     """
     a, b, c = np.abs(linear), np.abs(squares), np.abs(cross)
     flat = b >= 2 * a
@@ -68,7 +73,7 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norm of n points, shape (n,), whose unit ball is the smaller body that the module calls *hull*."""
+    """Return the norm of n points, shape (n,); the unit ball of this norm is the body H (see the module)."""
     values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
     sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
     return np.maximum(gauge(linear, squares, cross), sides)
@@ -78,16 +83,18 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     """Draw `size` independent uniform points of the body K, up to rounding; replaces Awan and Slavkovic's Algorithm 8.
 
     Given the linear part, squares and cross products are independent and uniform on intervals of half-length ``2 - 2
-    (d_j)_+^2`` and ``2 - (d_j + d_k)_+``; the linear part has density proportional to the product of these. Let A be
-    the k coordinates with d_j = |u_j| - 1 > 0, and t = 1 - |u_j| for the others. The density is proportional to
-    ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i + d_j) / 2) prod_{not A} h(t_j)``, ``h(t) = prod_A (1 - (d_i - t)_+
-    / 2)``. Given A and its d, the t are independent with density h / J, ``J = int_0^1 h``, by rejection since h <= 1.
+    (d_j)_+^2`` and ``2 - (d_j + d_k)_+``; the linear part has density proportional to the product of these
+    half-lengths. Let A be the set of the k indices with d_j = |u_j| - 1 > 0, and t_j = 1 - |u_j| for the indices
+    outside A. The density is proportional to ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i + d_j) / 2) prod_{not A}
+    h(t_j)`` with ``h(t) = prod_A (1 - (d_i - t)_+ / 2)``. Given A and the d_i of A, the t_j are independent with
+    density h / J, ``J = int_0^1 h``. They are drawn by rejection from the uniform law, since h <= 1.
 
-    That leaves the target ``prod_A (1 - d_i^2) prod_{pairs} (1 - (d_i + d_j) / 2) J^{q - k}``, at most ``prod_A
-    g_k(d_i)``, ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}``, ``M_k(d) = int_0^1 (1 - (d - t)_+ /
-    2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``, by ``1 - x <= e^{-x}`` and Hoelder's inequality. Each g_k
-    decreases, so a step function with its values at the left ends of cells is an envelope. A proposal draws k with
-    weight ``C(q, k) (int envelope)^k`` and k independent d from the envelope; its acceptance is target / envelope.
+    Integrating over the t_j gives the target density of the d_i, ``prod_A (1 - d_i^2) prod_{pairs} (1 - (d_i + d_j) /
+    2) J^{q - k}``. It is at most ``prod_A g_k(d_i)``, with ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) /
+    k}`` and ``M_k(d) = int_0^1 (1 - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``, because of
+    ``1 - x <= e^{-x}`` and Hoelder's inequality. Each g_k decreases, so the step function that takes on each cell the
+    value of g_k at the cell's left end is an envelope. A proposal draws k with weight ``C(q, k) (int envelope)^k`` and
+    k independent d from the envelope; it is accepted with probability target / envelope.
     """
     linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
     done = 0
@@ -104,7 +111,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
 
 
 def sample_hull(rng: Rng, size: int, q: int) -> Parts:
-    """Draw `size` independent uniform points of the body `hull`, by rejection from the larger body K."""
+    """Draw `size` independent uniform points of the body H (see the module), by rejection from the larger body K."""
     found = [np.empty((0, 2 * q + math.comb(q, 2)))]
     while (missing := size - sum(map(len, found))) > 0:
         points = sample_body(rng, min(BATCH, 6 * missing), q)
@@ -115,10 +122,12 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 
 @cache
 def second_moments_body(q: int) -> tuple[float, float, float]:
-    """Return mean squares of linear, square and cross coordinates of a uniform point of K; 0 for kinds without any.
+    """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of K.
 
-    Given the d in A (see `sample_body`) the others are integrated in closed form; d takes the points of a fixed lattice
-    (multiples of 2^(i / (k + 1)), i = 1..k, mod 1) mapped to the envelope. Relative error below 3e-4 for q <= 31.
+    The mean square is 0 for a kind of coordinates that does not exist (cross products if q = 1). Given the d_j of the
+    indices in A (see `sample_body`), the other coordinates are integrated in closed form. The d_j take the points of a
+    fixed lattice (multiples of 2^(i / (k + 1)), i = 1..k, mod 1) mapped to the envelope. Relative error below 3e-4 for
+    q <= 31.
     """
     weights, _, sums = _steps(q)
     shares = weights / weights.sum()
@@ -133,7 +142,11 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
 
 
 def second_moments_hull(q: int) -> tuple[float, float, float]:
-    """Return mean squares of coordinates of a uniform point of the hull (`benchmarks/hull_moments.py`, to 4 digits)."""
+    """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body H.
+
+    For q = 2 and 3 the values were simulated by `benchmarks/hull_moments.py` and are given to 4 decimals. For other q,
+    H is the body K, and `second_moments_body` computes them.
+    """
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
 
@@ -145,7 +158,11 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 
 @cache
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return weights of k = 0..q for `sample_body`, heights of the envelopes (rows k = 1..q) and cumulative shares."""
+    """Return the tables from which `sample_body` draws its proposals.
+
+    These are the weights of k = 0..q, shape (q + 1,); the heights of the envelope of g_k on the CELLS cells of [0, 1],
+    one row for each k = 1..q; and the envelope's distribution function at the edges of the cells, shape (q, CELLS + 1).
+    """
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
     M = 1 - d + 2 * (1 - (1 - d / 2) ** (k + 1)) / (k + 1)
@@ -174,16 +191,21 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 
 
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
-    """Return the probability with which `sample_body` accepts each row d of `above`; J is the integral of h."""
+    """Return the probability with which `sample_body` accepts each proposal, shape (n,).
+
+    Each row of `above`, shape (n, k), has the k proposed d_i; J, shape (n,), has the integrals over [0, 1] of the
+    function ``h(t) = prod_i (1 - (d_i - t)_+ / 2)``.
+    """
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
     return ((1 - above**2) / steps).prod(axis=1) * (1 - _pair_sums(above) / 2).prod(axis=1) * J ** (q - k)
 
 
 def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Return quadrature nodes t in [0, 1] and masses, shape (n, m), for polynomials times h of `sample_body`.
+    """Return the nodes t in [0, 1] and the weights of a quadrature rule for each row of `above`, each of shape (n, m).
 
-    The sum of the masses times a polynomial of the given degree at the nodes is its exact integral against h.
+    The sum of the weights times the values at the nodes of a polynomial of at most the given degree is the exact
+    integral of the polynomial times the function h of `sample_body`.
     """
     n, k = above.shape
     ends = np.concatenate([np.zeros((n, 1)), np.sort(above, axis=1), np.ones((n, 1))], axis=1)[:, :, None]
@@ -209,11 +231,16 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return the ratio target / envelope of `sample_body`, and this ratio times mean squares given d, shape (4, n)."""
+    """Return four quantities for each row d of `above`, shape (4, n), for the averages of `second_moments_body`.
+
+    The first is the ratio target / envelope of `sample_body`. The others are this ratio times the mean squares, given
+    d, of a linear, a square and a cross-product coordinate of a point of K.
+    """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J  # one coordinate in A
+    # squared half-lengths of the cross products of one coordinate outside A with all coordinates in A, summed over A
+    mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)
     cross = ((2 - _pair_sums(above)) ** 2).sum(axis=1) + (q - k) * mixed + 4 * math.comb(q - k, 2)
@@ -240,12 +267,13 @@ def _cuts(q: int) -> FloatArray:
 
 
 def _range(w: FloatArray, q: int) -> float:
-    """Return the range h(w) of the module: the largest less the smallest value of ``w.t(z)`` on the cube; w is integer.
+    """Return the range h(w): the largest minus the smallest ``w.t(z)`` over z in the cube [-1, 1]^q, for integer w.
 
     Take an extremal point on a face of the cube of least dimension. There the gradient along the face vanishes and the
     Hessian is regular; otherwise the polynomial would be constant along a line that reaches a smaller face. So one
-    candidate per face is enough: its stationary point, clipped (each candidate's value is attained), or its centre.
-    The Hessian has integer entries, so regular means ``|det| >= 1``. The last factor allows for rounding.
+    candidate per face is enough: its stationary point, clipped (each candidate's value is attained), or its centre. The
+    Hessian has integer entries, so regular means ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12,
+    to allow for rounding.
     """
     hessian = np.diag(4 * w[q : 2 * q])
     j, k = np.triu_indices(q, 1)

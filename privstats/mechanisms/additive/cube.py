@@ -28,8 +28,9 @@ class CubeLaw(ScaledLaw):
 class Cube(KNorm):
     """Cube noise, scaled to the linf sensitivity.
 
-    Privacy: eps (`KNorm`, with K the cube). Neighbouring relation: as for the sensitivity. Noise: radius Gamma(dim +
-    1) times Unif[-1, 1]^dim, exactly (Awan and Slavkovic 2021, Algorithm 7, whose input must read Delta_inf).
+    Privacy: eps (`KNorm`, with K the cube). Neighbouring relation: the relation for which the sensitivity is computed.
+    Noise: radius Gamma(dim + 1) times Unif[-1, 1]^dim, exactly (Awan and Slavkovic 2021, Algorithm 7, where the input
+    should be the linf sensitivity Delta_inf).
     """
 
     label: ClassVar[str] = "cube"

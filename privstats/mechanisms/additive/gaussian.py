@@ -25,9 +25,11 @@ class NormalLaw(ScaledLaw):
 class Gaussian(Additive):
     """Normal noise, scaled to the l2 sensitivity.
 
-    Privacy: mu, exactly (Dong, Roth and Su 2022, Theorem 2.7). Weighted coordinates have sd size / mu. Along the line
-    through two neighbouring totals the test is N(0, 1) against N(t, 1) with t at most mu; orthogonally to it the laws
-    are equal. Neighbouring relation: as for the sensitivity.
+    Privacy: mu, exactly (Dong, Roth and Su 2022, Theorem 2.7). The noise of coordinate j has standard deviation ``size
+    / (mu weights_j)``, where ``|weights * (total - neighbouring total)|_2 <= size`` is the proved bound on the
+    sensitivity. Along the line through two neighbouring weighted totals, divided by size / mu, the test is N(0, 1)
+    against N(t, 1) with t at most mu; orthogonally to the line the two laws are equal. Neighbouring relation: the
+    relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "gaussian"

@@ -22,15 +22,15 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # largest number of entries of z for which the hull is used; for more, the larger body K
+LARGEST_HULL = 3  # largest length q of a row's vector z (see `body`) for which the smaller body H is used; K if longer
 
 
 @dataclass(frozen=True, eq=False)
 class HullLaw(ScaledLaw):
     """Noise with density proportional to ``exp(-|v|_K)``: a Gamma(dim + 1) multiple of a uniform point of K.
 
-    K is the body of module `body` (its squares count double), or the box ``[-2, 2]^dim`` if no first-order products are
-    released; if a count is released, it is the Cartesian product of this set and [-1, 1].
+    K is the body of the module `body`, in which squares are multiplied by two. If no first-order products are released,
+    K is the box ``[-2, 2]^dim``. If a count is released, K is the Cartesian product of this body or box and [-1, 1].
     """
 
     pairs: Pairs
@@ -78,10 +78,11 @@ class HullLaw(ScaledLaw):
 class Hull(Additive):
     """Noise from a convex body K of second moments, scaled to the sensitivity in the norm with unit ball K.
 
-    Privacy: eps (`KNorm`, with K the body). Neighbouring relation: as for the sensitivity. K contains the differences
-    of moments of any two rows: it is an intersection of half-spaces and cylinders that contain them (Awan and Slavkovic
-    2021, section 6, use the intersection of cylinders as the hull; up to two predictors, further half-spaces are used
-    here). Noise: radius Gamma(dim + 1) times a uniform point of K, by exact rejection.
+    Privacy: eps (`KNorm`, with K the body). Neighbouring relation: the relation for which the sensitivity is computed.
+    K contains the differences of the moments of any two rows, because it is an intersection of half-spaces and
+    cylinders that contain all such differences. Awan and Slavkovic (2021, section 6) use the intersection of the
+    cylinders alone; here further half-spaces are used if z, the vector of the predictors and the response, has at most
+    three entries. Noise: radius Gamma(dim + 1) times a uniform point of K, by exact rejection.
     """
 
     label: ClassVar[str] = "hull"

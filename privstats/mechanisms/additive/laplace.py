@@ -25,8 +25,9 @@ class LaplaceLaw(ScaledLaw):
 class Laplace(KNorm):
     """Independent Laplace noise on every coordinate, scaled to the l1 sensitivity of the whole vector.
 
-    Privacy: eps (`KNorm`, with K the l1 ball). Neighbouring relation: as for the sensitivity. Noise: independent
-    Laplace numbers (Dwork, McSherry, Nissim and Smith 2006, Theorem 1), with full precision in the tails.
+    Privacy: eps (`KNorm`, with K the l1 ball). Neighbouring relation: the relation for which the sensitivity is
+    computed. Noise: independent Laplace variables (Dwork, McSherry, Nissim and Smith 2006, Theorem 1), with full
+    precision in the tails.
     """
 
     label: ClassVar[str] = "laplace"

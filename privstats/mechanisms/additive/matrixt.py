@@ -2,24 +2,26 @@
 
 The law of a symmetric matrix W has density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
 
-Border a symmetric matrix M of order k - 1 by a column v and a corner m. With R any root, ``R R' = I + M^2``, let
-``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 +
-t^2)``, and the change of variables has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So with ``s_k = s - (K - k) / 2``
-for a matrix of order K, M has the same law with s_(k-1), w has density proportional to ``(1 + |w|^2)^-(2 s_k - 1)`` and
-t to ``(1 + t^2)^-s_k``, all independent (Hua 1963, section 2.3, uses the symmetric root: then the first part of m is
-``w' M w``). A *hollow* matrix has W_00 = 0, and the recursion starts from it. So a principal submatrix without the last
-`beyond` rows has the law of a matrix of its own order, with s less beyond / 2.
+Border a symmetric matrix M of order k - 1 by a column v and a corner m. With R any root, ``R R' = I + M^2``, let ``v =
+R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 + t^2)``, and
+the change of variables has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So with ``s_k = s - (K - k) / 2`` for a matrix
+of order K, M has the same law with exponent s_(k-1), w has density proportional to ``(1 + |w|^2)^-(2 s_k - 1)`` and t
+has density proportional to ``(1 + t^2)^-s_k``; M, w and t are independent. (Hua 1963, section 2.3, uses the symmetric
+root: then the first term of m is ``w' M w``.) A *hollow* matrix has W_00 = 0; the recursion starts from its first
+entry, 0. It follows that the principal submatrix without the last `beyond` rows and columns has the law of a noise
+matrix of its own order, with exponent ``s - beyond / 2``.
 
-The triangular root is extended with W: its old part becomes ``R C`` with ``C C' = I + w w'``; its new corner squared is
-``(1 + |w|^2)(1 + t^2)``.
+The triangular root R is extended together with W. Its block for the old indices becomes ``R C`` with ``C C' = I + w
+w'``; the square of its new diagonal entry is ``(1 + |w|^2)(1 + t^2)``.
 
 Large matrices are bordered by b rows at once. From ``det(I + iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)``, with
-``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``, follows ``det(I + W^2) = det(I + M^2)
-det(I + w'w)^2 det(I + T^2)``; the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has the same law with
-s - b / 2, T with s, and w, k x b, has density proportional to ``det(I + w'w)^-(2 s - (b+1) / 2)``, all independent. The
-last is the law of ``Z C^-1`` with Z of standard normal entries and ``C C'`` Wishart with ``4 s - k - b - 1`` degrees of
-freedom: given C the rows of w are normal, and the integral is Wishart's constant. C is triangular, with normal entries
-and roots of chi-squares on its diagonal (Bartlett 1933). For b = 1 this is the row-by-row step.
+``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``, follows ``det(I + W^2) = det(I + M^2) det(I +
+w'w)^2 det(I + T^2)``; the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has the same law with
+exponent s - b / 2, T has it with exponent s, and w, a k x b matrix, has density proportional to ``det(I + w'w)^-(2 s -
+(b+1) / 2)``; M, T and w are independent. The matrix w has the law of ``Z C^-1``, where Z has standard normal entries
+and ``C C'`` is Wishart with ``4 s - k - b - 1`` degrees of freedom: given C the rows of w are normal, and the integral
+over C is Wishart's constant. C is triangular, with normal entries below its diagonal and roots of chi-squares on it
+(Bartlett 1933). For b = 1 this is the row-by-row step.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ ROW_BY_ROW = 32  # largest order of matrices that are sampled row by row
 def exponent(order: int, beyond: int = 0) -> float:
     """Return the exponent s of the noise density: privacy needs s > order / 2; the returned s gives small variances.
 
-    If `beyond` is given, return the exponent of a principal submatrix of a noise matrix with that many more rows.
+    If `beyond` is positive, return the exponent of the law of a principal submatrix, of the given order, of a noise
+    matrix with `beyond` more rows and columns.
     """
     return max(1.1 * (order + beyond) + 1, 3.0) - beyond / 2
 
@@ -79,9 +82,10 @@ class Part:
 class MatrixTLaw(ScaledLaw):
     """Law of the entries `pairs` of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
-    If no first-order entry (0, j) is released, the count (0, 0) is an independent matrix; if (0, j) are released and
-    (0, 0) is not, the law is on matrices with W_00 = 0. In simulations W may be a principal submatrix of a matrix with
-    `beyond` more rows; noise is always the whole matrix.
+    If no entry (0, j) with j > 0 is released, the noise of the count, entry (0, 0), is independent of the other noise.
+    If entries (0, j) are released and the count is not, the law is a law of matrices with W_00 = 0. A positive `beyond`
+    is for simulations only: W is then a principal submatrix of a noise matrix with `beyond` more rows and columns. The
+    noise added to a release always has beyond = 0.
     """
 
     pairs: Pairs
@@ -104,7 +108,10 @@ class MatrixTLaw(ScaledLaw):
         return variance
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw``: only diagonal entries of one submatrix are correlated."""
+        """Return the covariance, shape (q, q), of ``onto @ draw`` for a draw of the noise and a matrix `onto`.
+
+        Two different entries of a draw are correlated only if both are diagonal entries of the same submatrix.
+        """
         covariance = super().covariance(onto)
         for part in parts(self.pairs):
             _, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
@@ -117,7 +124,10 @@ class MatrixTLaw(ScaledLaw):
 
 
 def parts(pairs: Pairs) -> Iterator[Part]:
-    """Yield the submatrices with independent noise of a matrix whose released entries have these indices."""
+    """Yield the principal submatrices, with independent noise, of the symmetric matrix with released entries `pairs`.
+
+    `pairs` has the row indices and the column indices of the released entries.
+    """
     i, j = pairs
     alone = (i == 0) & (j == 0)
     joined = bool(((i == 0) & (j > 0)).any())
@@ -134,11 +144,11 @@ class MatrixT(Additive):
     """Matrix-t noise on a symmetric matrix, scaled to the sensitivity in the nuclear norm.
 
     Privacy: eps. The noise W has density proportional to ``det(I + W^2 / t^2)^-s`` on a space of symmetric matrices
-    that contains all differences of neighbouring totals. The gradient of its logarithm, ``-2 s (W / t^2)(I + W^2 /
+    that contains all differences of neighbouring totals. The gradient of the log density, ``-2 s (W / t^2)(I + W^2 /
     t^2)^-1``, has operator norm at most s / t, because 2 w / (1 + w^2) <= 1; so neighbours at nuclear distance D change
-    the log density by at most ``s D / t``, and t = s D / eps. Independent parts have gradients in block diagonal form,
-    of the same operator norm. To release fewer entries is post-processing. Neighbouring relation: as for the
-    sensitivity. Noise: sampled exactly (`sample`).
+    the log density by at most ``s D / t``, and t = s D / eps. If submatrices have independent noise, the gradient is
+    block diagonal, and its operator norm has the same bound. Releasing fewer entries is post-processing. Neighbouring
+    relation: the relation for which the sensitivity is computed. Noise: sampled exactly (`sample`).
     """
 
     label: ClassVar[str] = "matrixt"
@@ -166,8 +176,10 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
     ----------
     rng : Rng
         Source of randomness.
-    size, order : int
-        Number of matrices, and of their rows.
+    size : int
+        Number of matrices.
+    order : int
+        Number of rows (and columns) of each matrix.
     s : float
         Exponent, above order / 2.
     hollow : bool
@@ -208,7 +220,7 @@ def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> Fl
 
 
 def _grow(R: FloatArray, w: FloatArray) -> None:
-    """Multiply the triangular matrix R, in place, by the triangular root of ``I + w w'``, w a vector."""
+    """Multiply the triangular matrix R, in place, by the triangular root of ``I + w w'``, where w is a vector."""
     length = 1 + np.concatenate([np.zeros((1, w.shape[1])), np.cumsum(w**2, axis=0)])
     later = np.zeros(w.shape)
     for j in reversed(range(len(w))):
@@ -218,7 +230,10 @@ def _grow(R: FloatArray, w: FloatArray) -> None:
 
 
 def _solve(R: FloatArray, u: FloatArray, backward: bool = False) -> FloatArray:
-    """Return x with ``R x = u``, for triangular R, shape (k, k, size): lower, or upper if `backward`."""
+    """Return the solution x of each of the triangular systems ``R x = u`` along the last axis, shape (k, size).
+
+    R, shape (k, k, size), is lower triangular, or upper triangular if `backward`.
+    """
     x, rows = np.zeros_like(u), range(len(u))
     for i in reversed(rows) if backward else rows:
         known = slice(i + 1, None) if backward else slice(i)
@@ -232,10 +247,10 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
 
 
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
-    """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W for different i, j > 0, by the module's recursion.
+    """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W for different i, j > 0, from the module's recursion.
 
     The law is invariant under rotations of the indices (except 0, if hollow), so ``E W_ii W_jj = E W_jj^2 - 2 E
-    W_ij^2`` and all other pairs of entries are uncorrelated.
+    W_ij^2``, and all other pairs of different entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:

@@ -32,8 +32,8 @@ class SphericalLaw(ScaledLaw):
 class Spherical(KNorm):
     """Spherical noise, scaled to the l2 sensitivity.
 
-    Privacy: eps (`KNorm`, with K the l2 ball). Neighbouring relation: as for the sensitivity. Noise: length
-    Gamma(dim), direction uniform, exactly (Awan and Slavkovic 2021, section 4).
+    Privacy: eps (`KNorm`, with K the l2 ball). Neighbouring relation: the relation for which the sensitivity is
+    computed. Noise: length Gamma(dim), direction uniform, exactly (Awan and Slavkovic 2021, section 4).
     """
 
     label: ClassVar[str] = "spherical"

@@ -1,8 +1,8 @@
-"""Draws with full precision in the tails: exponential numbers, and random decisions based on them.
+"""Draws with full precision in the tails: exponential variables, and events of given probability based on them.
 
-A grid point is never drawn by inverting one uniform number: such a number has 53 bits, so that of 2^50 points some are
-hit by 7 uniform numbers and others by 8, in a pattern that depends on the neighbouring values. Instead, a point is
-drawn as a uniform whole number (`Rng.integers` is exact) and accepted by a decision of this file.
+A grid point is never drawn by inverting one uniform number: a uniform number has 53 bits, so that of 2^50 points some
+are hit by 7 uniform numbers and others by 8, in a pattern that depends on the neighbouring values. Instead, a point is
+drawn as a uniform whole number (`Rng.integers` is exact) and accepted with the exact probability by `passes`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ TAIL_BLOCK = 16  # length of the blocks in which an exponential tail is drawn, e
 
 
 def exponential(rng: Rng, shape: Any) -> FloatArray:
-    """Draw exponential numbers of mean 1.
+    """Draw exponential variables of mean 1.
 
-    The law is memoryless: the number of full blocks (of a fixed length), the rest's whole part and its fraction are
-    independent, and the latter two truncated exponential. So draws in the far tail have full precision and no upper
-    limit, unlike the logarithm of a single uniform number.
+    An exponential variable is the sum of 16 times a whole number of blocks, the whole part of the remainder, and the
+    fraction of the remainder. The exponential law is memoryless: these three are independent. The number of blocks is
+    geometric, the remainder is exponential conditioned on being below 16, and its fraction is exponential conditioned
+    on being below 1. So draws in the far tail have full precision and no upper limit, unlike the logarithm of a single
+    uniform number.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ def exponential(rng: Rng, shape: Any) -> FloatArray:
 
     Returns
     -------
-    ndarray of that shape
+    ndarray of shape `shape`
     """
     blocks, passing = np.zeros(shape), np.ones(shape, dtype=bool)
     while passing.any():
@@ -44,7 +46,7 @@ def exponential(rng: Rng, shape: Any) -> FloatArray:
 
 
 def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
-    """Draw exponential numbers conditioned on being below `end`."""
+    """Draw exponential variables conditioned on being below `end`."""
     draws: FloatArray = -np.log1p(math.expm1(-end) * rng.uniform(0.0, 1.0, shape))
     return np.minimum(draws, math.nextafter(end, 0))
 
@@ -52,30 +54,33 @@ def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
 def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
     """Decide for each entry of `fall` independently: true with probability ``exp(-fall)``, however small this is.
 
-    The probability has a relative error of about 1e-9 for each factor of e^-16 in it, since each factor is one uniform
-    number with 2^53 values, of which 2^53 e^-16, or 1e9, are below it.
+    The probability is a product of factors e^-16 and a remaining factor. Each factor e^-16 contributes a relative error
+    of about 1e-9: it is the probability that one uniform number with 2^53 possible values is below e^-16, and only 2^53
+    e^-16, about 1e9, of these values are below e^-16.
 
     Parameters
     ----------
     rng : Rng
     fall : float or ndarray
-        Minus the log probability; true is certain if it is negative by rounding, false if it is infinite.
+        Minus the log probability. The result is certainly true if `fall` is negative (by rounding), and certainly false
+        if it is infinite.
 
     Returns
     -------
-    ndarray of bool, of the same shape
+    ndarray of bool, of the shape of `fall`
     """
     return np.asarray(exponential(rng, np.shape(fall)) >= fall)
 
 
 def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
-    """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small it is.
+    """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small the weight is.
 
-    In units of 2^-61 of their sum, the weights w are raised to whole numbers ``c = floor(w) + 1``. An index is drawn in
-    proportion to c, exactly, and accepted with probability w / c, so that its probability is w with a small relative
-    error: that of ``log w`` and of a decision (`passes`), relative to w and not to the sum. The whole number is drawn
-    below 2^62, and again if it is beyond all c. So the use of the random stream does not depend on last bits of a
-    weight, in which processors differ, and a seed gives the same numbers on all of them.
+    In units of 2^-61 of their sum, the weights w are raised to whole numbers ``c = floor(w) + 1``. An index is drawn
+    with probability exactly proportional to c, and accepted with probability w / c. So its probability is proportional
+    to w, with a small error relative to w and not to the sum: the error of the computed ``log w`` and the error of the
+    acceptance (`passes`). To draw the index, a whole number below 2^62 is drawn, and drawn again if it is not below the
+    sum of all c. So the number of draws from the random stream does not depend on the last bits of a weight, in which
+    processors differ, and a seed gives the same indices on all processors.
 
     Parameters
     ----------

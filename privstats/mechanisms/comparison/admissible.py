@@ -2,15 +2,17 @@
 
 Neighbours release ``T + N Z`` with scales N and N' whose ratio is at most e^beta, and values T that differ by at most
 alpha times the smaller scale. Each function returns the largest alpha at which the two laws satisfy the guarantee, in
-both directions, as a function of beta, shape (betas,); 0 if there is none.
+both directions, as a function of beta, shape (betas,); 0 if no alpha does.
 
-*The data may choose beta*, if the law of Z is fixed: with S_beta the smooth sensitivity and ``N = min over beta of
-S_beta / alpha(beta)``, let N' be the smaller of two neighbours' scales and beta' its minimiser. T differs by at most
-alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``: the conditions hold for this alpha(beta') and beta'.
+*beta may be chosen from the data*, if the law of Z is fixed. With S_beta the smooth sensitivity and ``N = min over beta
+of S_beta / alpha(beta)``, let N' be the smaller of the scales of two neighbours, and beta' the beta at which N' attains
+its minimum. The values T differ by at most alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``: the two
+conditions hold for the pair (alpha(beta'), beta').
 
 In units of the smaller scale let rho in [1, e^beta] be the larger scale, and a <= alpha the shift. For symmetric
-unimodal densities ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the integral over heights of the overlaps of two
-intervals, which decrease in a: delta increases with a. The dependence on rho is derived for each law.
+unimodal densities p and q, ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the integral over heights u of the
+length of the intersection of two intervals, ``p(x) >= u`` and ``e^eps q(x - a) >= u``. The length of the intersection
+decreases in a, so delta increases with a. The dependence on rho is derived for each law.
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of Cauchy noise for each log ratio beta of noise scales, at pure eps.
 
     The largest log ratio d of two Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) /
-    (2 rho)``. So ``a^2 <= 2 rho cosh eps - 1 - rho^2``, which is concave in rho: it holds if it does at rho = 1, where
-    it is ``a <= 2 sinh(eps / 2)``, and at e^beta. So every beta <= log(2 cosh eps - 1) is possible.
+    (2 rho)``. So d <= eps if and only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho,
+    so the inequality holds for all rho in [1, e^beta] if it holds at both ends. At rho = 1 it is ``a <= 2 sinh(eps /
+    2)``. The other end, rho = e^beta, lowers alpha only if beta > log(2 cosh eps - 1); alpha is 0 for beta >= eps.
     """
     eps = min(eps, STEEPEST)
     beta = np.minimum(beta, eps)
@@ -52,8 +55,9 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of Laplace noise for each log ratio beta of scales, at (eps, delta); exact.
 
     For a <= eps, rho = e^beta is least favourable in both directions. Wide law against narrow law: the set where the
-    ratio exceeds e^eps does not contain the centre of the wide one, so a larger scale adds to it. Narrow against wide:
-    this set lies within rho of the wide law's centre, where its density decreases with its scale.
+    density ratio exceeds e^eps does not contain the centre of the wide law, so a larger scale of the wide law increases
+    the probability of this set. Narrow law against wide law: the set where the ratio exceeds e^eps lies within rho of
+    the centre of the wide law, where the density of the wide law decreases with its scale.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
@@ -66,15 +70,18 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return delta of Laplace laws of scales e^beta and 1, shifted by a <= eps: wide against narrow, then reversed.
 
-    beta <= eps. Wide p against narrow q: ``p = e^eps q`` at x1 < 0 and x2 > a, and the tails beyond contribute
-    ``(rho - 1) p``. In the other direction the set is [-left, right] about the narrow law's centre, where the log ratio
-    is largest; it ends before the wide law's centre, where the log ratio is beta - a.
+    beta is at most eps. Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and
+    scale rho = e^beta, at a. Wide against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 >
+    a, and the tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide:
+    the set where ``q > e^eps p`` is an interval [-left, right] around the centre of the narrow law, where the log ratio
+    is largest. The interval ends before the centre of the wide law, because the log ratio there is beta - a.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
     over = np.maximum(a / rho + beta - eps, 0.0)
     left, right = over * rho / rho1, over * rho / (rho + 1)
-    height = np.where(over > 0, np.exp(np.minimum(eps - a / rho, STEEPEST)), 0.0)  # 2 rho e^eps q(0), q as above
+    # 2 rho e^eps p(0), with p the density of the wide law
+    height = np.where(over > 0, np.exp(np.minimum(eps - a / rho, STEEPEST)), 0.0)
     held = np.expm1(-left) + np.expm1(-right)
     narrow = -(held + height * (np.expm1(right / rho) - np.expm1(-left / rho))) / 2
     return wide, np.maximum(narrow, 0.0)
@@ -83,9 +90,10 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of normal noise for each log ratio beta of noise scales, at (eps, delta).
 
-    For a^2 <= 2 eps, rho = e^beta is least favourable for wide against narrow, as for `laplace`, and delta is exact.
-    Narrow against wide, for every rho: the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most ``beta +
-    a^2 / 2 - a x``, so delta is at most that of N(0, 1) against N(a, 1) at eps - beta.
+    Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is least favourable, as for `laplace`, and delta is
+    exact. Narrow law N(0, 1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 / 2 + (x - a)^2
+    / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against N(a, 1)
+    at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
@@ -95,7 +103,8 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
     root = np.sqrt(slope**2 + 4 * half * level)
-    x1, x2 = (slope + root) / (2 * half), 2 * level / (slope + root)  # the density ratio exceeds e^eps beyond -x1, x2
+    # the density ratio exceeds e^eps below -x1 and above x2
+    x1, x2 = (slope + root) / (2 * half), 2 * level / (slope + root)
     rho = np.exp(beta)
     wide = sum(
         np.exp(-z * z / 2) * (_mills(z) - _mills(x) / rho) / math.sqrt(2 * math.pi)
@@ -111,8 +120,8 @@ def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
     """Return the largest shift alpha and log ratio beta of scales of the noise ``X e^(sigma Y)``, sigma = LN_SPREAD.
 
     X is Laplace and Y standard normal. The release is (c^2 / 2)-concentrated if ``beta / sigma + e^(3 sigma^2 / 2)
-    alpha <= c`` (Bun and Steinke 2019, Proposition 3), for the largest c that `concentrated` allows; both terms are
-    equal. This sigma has the least variance if the smooth sensitivity is proportional to 1 / beta.
+    alpha <= c`` (Bun and Steinke 2019, Proposition 3). The largest c that `concentrated` allows is used, and both terms
+    are c / 2. This sigma has the least variance if the smooth sensitivity is proportional to 1 / beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2

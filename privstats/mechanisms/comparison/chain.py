@@ -10,8 +10,8 @@ import numpy as np
 from privstats.mechanisms.comparison.geometric_median import DistinctRows, LocationGrid, Units, least_location_score
 from privstats.numerics.law import FloatArray, Rng
 
-EXACT_DIM = 3  # largest number of columns for exact draws by boxes
-STEPS = 2000  # number of steps of the Markov chain for more columns
+EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
+STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
 UNIFORM, CELL = 0.05, 0.05  # shares of proposals: uniform on the grid, and in the cell of the geometric median
 DESCENT = 60  # largest number of steps to the geometric median, for the loss and for the score
 
@@ -26,24 +26,28 @@ def exact_location_for(dim: int) -> bool:
 
 
 def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors from m rows to theta, shape (d, m), and row frequencies divided by distances (0 at theta)."""
+    """Return the vectors from the m distinct rows to theta, shape (d, m), and the rows' weights, shape (m,).
+
+    The weight of a row is its frequency divided by its distance from theta; a row at theta has weight 0.
+    """
     away = theta[:, None] - rows.points
     distance = np.sqrt(np.einsum("ij,ij->j", away, away))
     return away, np.divide(rows.counts, distance, out=np.zeros_like(distance), where=distance > 0)
 
 
 def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the score at theta, shape (d, d), leaving out rows at theta itself."""
+    """Return the derivative of the score at theta, shape (d, d), without the rows at theta itself."""
     away, weights = _pulls(rows, theta)
     unit = away * (weights / rows.counts)
     return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
 
 
 def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
-    """Return approximately the geometric median, the point of least score; there must be at least one row.
+    """Return approximately the geometric median, the point where the score has the least norm, of at least one row.
 
-    Steps first reduce the convex loss as far as its rounding allows, and then the score. They are full or shortened
-    Newton steps, Weiszfeld steps (at a row as in Vardi and Zhang 2000), or steps to the nearest row.
+    The first steps reduce the convex loss as far as its rounding allows. Further steps reduce the norm of the score.
+    Each step is the best of several: a full or shortened Newton step, a Weiszfeld step (at a row as in Vardi and Zhang
+    2000), or a step to the nearest row.
     """
     theta = start
     for measure in (_loss, least_location_score):
@@ -79,9 +83,9 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 class Proposal:
     """The chain's proposals, a mixture: near the median by the linearised score, in the median's grid cell, or uniform.
 
-    Near the median the score is about ``curvature (theta - median)``, so K-norm noise of the l2 ball in the score is
-    mapped to a location by the inverse: `slopes` are the eigenvalues of rate times the curvature, along the columns of
-    `axes`.
+    Near the median the score is about ``curvature (theta - median)``. So a proposal near the median is the median plus
+    the inverse of rate times curvature, applied to a draw of K-norm noise of the l2 ball. `slopes` are the eigenvalues
+    of rate times curvature, within limits, and the columns of `axes` are its eigenvectors.
     """
 
     median: FloatArray
@@ -122,9 +126,10 @@ class Proposal:
 def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
     """Draw from approximately the law of `sample_geometric`, in any dimension.
 
-    The draw is the last state of an independence Metropolis-Hastings chain of `steps` steps, a public number. Its
-    states are in cells around the grid points, so that its stationary law is exactly that of `sample_geometric`. The
-    distance of the draw's law from it depends on the rows, and nothing is proved about it.
+    The draw is the last state of an independence Metropolis-Hastings chain of `steps` steps, a public number. The
+    states of the chain are points of the cells around the grid points, so that its stationary law, rounded to the grid,
+    is exactly the law of `sample_geometric`. The distance between the law of the draw and the stationary law depends on
+    the rows, and no bound on it is proved.
     """
     if len(units) == 0:
         return np.asarray(rng.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))

@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # pivots below this share of the first pivot are treated as zero; any rows give a valid cover
+RANK = 1e-11  # pivots below this share of the first pivot are treated as zero; a cover is valid whichever rows are used
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -32,17 +32,18 @@ class Cover:
     r"""A set that contains a level set: all theta with ``M theta - shift`` in a product of three simple sets.
 
     1. A corner set, ``sum_i x_i + |w|^2 / curve <= rise``, over `curved` coordinates w and one x >= 0 for each linear
-       coordinate z, which is ``anchor * gamma + plus x`` or ``anchor * gamma - minus x``; by Dirichlet's integral with
-       k curved and m linear coordinates its volume is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod
-       (plus + minus)``.
-    2. A ball of the norm, radius gamma, over `balls` residual coordinates.
-    3. Over the other coordinates of theta, the l1 ball of radius t; or, if `slack` is not empty, the simplex
-       ``sign_j theta_j + delta_j >= 0, sum <= t + sum delta_j`` with ``delta_j = rise |slack_j|`` and the sign of
-       slack_j: in the corner, theta_j exceeds zero against that sign by at most delta_j.
+      coordinate z, which is ``anchor * gamma + plus x`` or ``anchor * gamma - minus x``. According to Dirichlet's
+      integral with k curved and m linear coordinates its volume is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 +
+      1) * prod (plus + minus)``.
+    2. A ball of the norm, with radius gamma, over `balls` coordinates of the residual.
+    3. The l1 ball of radius t over the other coordinates of theta; or, if `slack` is not empty, the simplex ``sign_j
+      theta_j + delta_j >= 0, sum <= t + sum delta_j`` with ``delta_j = rise |slack_j|`` and the sign of slack_j: a
+      theta_j of the opposite sign is at most delta_j in absolute value.
 
-    If `slope` is positive, the last linear coordinate is ``c'theta``, over the coordinates of theta that are not rows
-    themselves: it is measured from ``slope * (t - sum |theta_j|)``, with the sum over the other coordinates, a shear
-    that does not change the volume.
+    If `slope` is positive, the last linear coordinate is the part of ``c'theta`` from those coordinates of theta that
+    are not themselves coordinates of the cover. This linear coordinate is measured from ``slope * (t - sum
+    |theta_j|)``, with the sum over the coordinates theta_j of the cover. Measuring from there is a shear, which does
+    not change the volume.
     """
 
     norm: str
@@ -54,7 +55,8 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    slack: FloatArray  # shifts delta / rise of the simplex in point 3; empty for the l1 ball
+    # shifts delta_j / rise, with sign_j, of the simplex in point 3 of the docstring; empty for the l1 ball
+    slack: FloatArray
     signs: FloatArray  # for each row of M: 1 if it selects a single coordinate of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
@@ -73,8 +75,9 @@ class Cover:
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return one uniform point of the covering set for each level set, shape (number of level sets, d).
 
-        In the corner: independent standard exponentials x, a Gamma(k/2) for ``|w|^2 / curve`` and one more exponential
-        for the slack, divided by their sum, have a Dirichlet law, which gives the uniform point.
+        The uniform point of the corner set is drawn by a Dirichlet law: independent standard exponential variables x, a
+        Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable, for the difference between `rise`
+        and the left-hand side of the corner's inequality, are divided by their sum and multiplied by `rise`.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
@@ -133,10 +136,11 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
     """Return the sets with ||k residuals|| <= gamma and |d - k coordinates of theta|_1 <= t, for k up to A's rank.
 
-    k = 0 is the l1 ball, k = d the level set of the residual; the others are for sets that are thin in k directions and
-    wider than the ball in the rest, for example if A is singular. The best k rows span the largest volume: in a
-    symmetric semidefinite matrix this is a principal minor, found by a greedy Cholesky factorisation with pivots; under
-    l2 the residual may be rotated, and a QR factorisation with pivots is used.
+    k = 0 gives the l1 ball, and k = d the level set of the residual's norm. The sets with 0 < k < d are for level sets
+    that are thin in k directions and wider than the ball in the other directions, for example if A is singular. The k
+    rows are chosen so that the determinant of M is large. In a symmetric semidefinite matrix this determinant is a
+    principal minor, and a greedy Cholesky factorisation with pivots chooses the rows. Under l2 the residual may be
+    rotated, and a QR factorisation with pivots is used.
     """
     d = A.shape[1]
     if norm == "l2":
@@ -181,15 +185,18 @@ def corner(
 ) -> Cover:
     r"""Return a set that contains {||A theta - b|| <= gamma, |theta|_1 <= t}, tight at a minimum with |theta|_1 = t.
 
-    Notation: e = A theta - b is the residual, y a vector of dual norm 1, G(t) the lower bound of the norm by y, and
-    ``rise >= gamma - G(t)`` limits the sum of linear coordinates. By the identity in the module's docstring:
+    Notation: e = A theta - b is the residual, y a vector of dual norm 1, G(t) the lower bound of the residual's norm
+    that follows from y, and ``rise >= gamma - G(t)`` is the upper limit of the sum of the linear coordinates. The
+    identity in the module's docstring gives the linear coordinates for each norm:
 
-    * linf: ``sum_j |y_j| (gamma + sign(y_j) e_j) <= rise`` minus the other summands, each term non-negative;
+    * linf: ``sum_j |y_j| (gamma + sign(y_j) e_j)`` is at most `rise` minus the other summands of the identity, and each
+      term of the sum is non-negative;
     * l1: ``||e|| + y'e = sum_i (|e_i| + y_i e_i)``;
-    * l2, with w the residual along directions orthogonal to y and a = -y'e: ``a - G`` equals the sum of the linear
-      summands, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``: curve = 2 gamma.
+    * l2: let w be the residual along directions orthogonal to y, and a = -y'e. Then ``a - G`` is the sum of the linear
+      summands, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``, so curve = 2 gamma.
 
-    Only speed depends on the chosen coordinates: rows of large determinant, by a QR factorisation with pivots.
+    The choice of the coordinates affects only the speed. A QR factorisation with pivots chooses coordinates with a
+    large determinant.
     """
     d = A.shape[1]
     mu = float(np.abs(c).max())
@@ -248,7 +255,7 @@ def corner(
 def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     """Return a vector y of dual norm at most 1 with large b'y - radius |A'y|_inf; zero if none is found.
 
-    The solvers need not be accurate: every y gives a valid lower bound.
+    The solvers need not be accurate: every such y gives a valid lower bound.
     """
     d = len(b)
     scale = max(float(np.abs(A).max()) * radius, float(np.abs(b).max()))
@@ -268,7 +275,8 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     y = lagrange[:d] - lagrange[d : 2 * d]
     if norm == "linf":
         return y / max(1.0, float(np.abs(y).sum()))
-    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])  # the residual; y must have its sign where not zero
+    # the residual; an entry of y has the sign of its residual, unless the residual is zero
+    left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])
     tries = [np.where(np.abs(left) > zero, np.sign(left), np.clip(y, -1.0, 1.0)) for zero in (1e-13, 1e-7, np.inf)]
     return max(tries, key=lambda y: float(b @ y - np.abs(A.T @ y).max()))
 
@@ -290,9 +298,8 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     on = np.flatnonzero(np.abs(theta) > 1e-9 * radius)
     sigma = np.sign(theta[on])
     gram = A[:, on].T @ A[:, on]
-    even = max(
-        float(np.abs(gram).max(initial=0.0)), TINY
-    )  # the multiplier is divided by this, for a better-conditioned system
+    # `even` scales the Gram matrix, and so the Lagrange multiplier, to the size of the constraint's entries
+    even = max(float(np.abs(gram).max(initial=0.0)), TINY)
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)
     polished[on] = scipy.linalg.lstsq(system, np.r_[A[:, on].T @ b / even, radius])[0][:-1]

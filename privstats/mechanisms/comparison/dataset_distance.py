@@ -1,7 +1,7 @@
-"""Dataset distance: the number of rows that must change for a statistic to equal a given number; random draws.
+"""Dataset distance: the number of rows that must change for a statistic to equal a given number; draws based on it.
 
-Gillenwater and Munoz Medina (2020) call its negative Duff. Values and answers are whole numbers on a public grid, so
-distances, their level sets and the number of points in each are exact.
+Gillenwater and Munoz Medina (2020) call the negative of the dataset distance Duff. Values and answers are whole numbers
+on a public grid, so the distances, their level sets and the number of points in each level set are exact.
 """
 
 from __future__ import annotations
@@ -63,10 +63,11 @@ def exact_level(level: float) -> Fraction:
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """Return how many values must be replaced for x to become the p/q-quantile, the ceil(n p/q)-th smallest value.
 
-    With L values below x and G above it: ``max(0, L - (m - 1), G - (n - m))``, ``m = max(1, ceil(n p/q))``. Counting
-    additions and removals as one change each does not reduce it: with ``F = (1 - p/q)(L + a) - (p/q) G`` and a the
-    number of equal values, x is the quantile iff ``0 <= F < a``, and each change moves F or a - F by at most 1, as
-    replacing a value by x does.
+    With L values below x and G values above x, the number is ``max(0, L - (m - 1), G - (n - m))``, where ``m = max(1,
+    ceil(n p/q))``. Additions and removals, if they were allowed as one change each, would not reduce the number: with a
+    the number of values equal to x and ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if ``0 <= F <
+    a``. An addition or a removal changes F, or a - F, by at most 1, and replacing a value by x changes one of them by
+    1.
 
     Parameters
     ----------
@@ -86,10 +87,11 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """Return how many values must be added or removed for x to become the quantile; see `quantile_replacing`.
 
-    x must be among the values: if it is not, e = 1 value is added, else e = 0. With a and F of `quantile_replacing`,
-    to remove a value above x increases F by p/q, to add an x by 1 - p/q; to remove a value below x increases a - F by
-    1 - p/q, to add an x by p/q. The larger of these, M, is the best step in either direction, and no step goes too far:
-    ``e + ceil(-F / M)`` steps if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
+    x must be among the values: if it is not, e = 1 value is added, else e = 0. Take a and F as defined in
+    `quantile_replacing`. Removing a value above x increases F by p/q, and adding a value x increases F by 1 - p/q.
+    Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So the best step
+    in either direction has the length M, the larger of p/q and 1 - p/q, and no step passes the other limit of F. The
+    number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
@@ -103,7 +105,10 @@ QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
 
 
 def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Return runs of grid points with equal dataset distance: runs between neighbouring values, then the values.
+    """Return the runs of consecutive grid points with equal dataset distance.
+
+    The first m + 1 runs are the grid points between neighbouring distinct values; the last m runs are the m distinct
+    values.
 
     Parameters
     ----------
@@ -116,7 +121,7 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
     Returns
     -------
     starts, counts, distances : ndarray of int, shape (2 m + 1,)
-        For m distinct values: first point, number of points (possibly 0) and distance of each run.
+        First point, number of points (possibly 0) and distance of each run.
     """
     points, equal = np.unique(offsets, return_counts=True)
     passed = np.concatenate([[0], np.cumsum(equal)])
@@ -163,8 +168,9 @@ def _level(rng: Rng, points: FloatArray, rate: float) -> int:
 def lift_replacing(gaps: IntArray) -> IntArray:
     """Return the least distance of the mean from the grid's top after k values are replaced, k = 0..n, rounded up.
 
-    The lowest values are replaced by the top, which gives ``W_k / n``, W_k the sum of all gaps but the k largest.
-    Additions of the top and removals of the lowest values, as one change each, achieve no more.
+    Replacing the lowest values by the top gives ``W_k / n``, with W_k the sum of all gaps except the k largest. If
+    additions of the top and removals of the lowest values were allowed, too, as one change each, the least distance
+    would be the same.
 
     Parameters
     ----------
@@ -174,7 +180,7 @@ def lift_replacing(gaps: IntArray) -> IntArray:
     Returns
     -------
     ndarray of int, shape (n + 1,)
-        Descending, the last one 0.
+        Descending; the last entry is 0.
     """
     left = _left(gaps)
     return -(-left // max(len(gaps), 1))
@@ -183,10 +189,12 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 def lift_adding(gaps: IntArray) -> IntArray:
     """Return the least distance of the mean from the grid's top after k values are added or removed, k = 1..n + 1.
 
-    With r removals of the lowest values and k - r additions of the top it is ``W_r / (n + k - 2 r)``. One more removal
-    reduces it iff ``2 W_r < w_r (n + k - 2 r)``, w_r the largest gap left; the least such k increases with r, so the
-    best r for each k is found by merging. Removals alone give finitely many means only, and are left out: k >= 1 with
-    at least one addition. Arguments and result, rounded up, as in `lift_replacing`.
+    After r removals of the lowest values and k - r additions of the top, the distance is ``W_r / (n + k - 2 r)``.
+    Removing one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k - 2
+    r)``, with w_r the largest remaining gap. The least k for which this inequality holds increases with r, so the best
+    r for each k is found by a search in the sorted least k. Changes without an addition are left out, because removals
+    alone lead to finitely many means only; so k >= 1 and r <= k - 1. Argument and result (rounded up) are defined as in
+    `lift_replacing`.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)
@@ -199,7 +207,7 @@ def lift_adding(gaps: IntArray) -> IntArray:
 
 
 def _left(gaps: IntArray) -> IntArray:
-    """Return, for r = 0, ..., n, the sum of all entries except the first r."""
+    """Return the sum of all entries except the first r, for each r = 0, ..., n."""
     passed = np.concatenate([[0], np.cumsum(gaps)])
     return passed[-1] - passed
 

@@ -28,13 +28,18 @@ class Duff(Mechanism):
 
     k(x) is the number of values that must change for the statistic of the values, rounded to the grid, to be x.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The distance to a set of data sets changes by at most 1 with
-    each row that changes (Gillenwater and Munoz Medina 2020, Lemma 1, which says "less than 1"), the log normaliser by
-    as much again; up to ``relation.rows`` rows change. If rows are added or removed, so are values; if rows are
-    replaced, values are replaced, and, if rows may be missing, also added or removed. The distance that counts each of
-    these three as one step is the same function, so that a private n has no cost. Every grid point is a candidate,
-    including the values, so that a common value of all rows is found; k(x) at a value is exact, and not the k of
-    the gaps beside it. Sampled exactly: first k, then a uniform grid point with this k. k is drawn by `choose` of
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The distance of a data set from a given set of data sets
+    changes by at most 1 with each row that changes (Gillenwater and Munoz Medina 2020, Lemma 1, which says "less than
+    1"). Up to ``relation.rows`` rows change, so the exponent changes by at most eps / 2, and the log normaliser changes
+    by at most eps / 2, too. If rows are added or removed, values are added or removed. If rows are replaced, values are
+    replaced, and, if rows may be missing, values may also be added or removed. The distance that counts each
+    replacement, addition and removal as one change equals the distance for replacements alone, so that a private n has
+    no cost.
+
+    Every grid point is a candidate, including the values, so that a common value of all rows is found. k(x) at a value
+    x is computed for x itself, and is not the k of the gaps next to the value.
+
+    The draw is exact: first k, then a uniform grid point among the points with this k. k is drawn by `choose` of
     `mechanisms/additive/tails.py` instead of the paper's "racing" (Algorithm 1, whose exponent has the wrong sign):
     racing uses one uniform number per level, whose 53 bits distort or omit probabilities below 2^-53, on which privacy
     depends. Bounds on the error: `benchmarks/duff_bounds.py`.
@@ -60,11 +65,11 @@ class Duff(Mechanism):
 class DuffQuantile(Duff):
     """Choose a grid point near a quantile, the ceil(level n)-th smallest value, by dataset distance.
 
-    Privacy: `Duff`, with k(x) of `quantile_adding` or `quantile_replacing`. Up to rounding it is the rank mechanism
-    (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). It may decrease at a step
-    away from the quantile: a value may have a smaller k than both gaps beside it, since no copy of it must be added.
-    The paper's two branches for the median define k twice at values, assume distinct values, and have "k even" for
-    "n even".
+    Privacy: `Duff`, with k(x) of `quantile_adding` or `quantile_replacing`. Up to rounding this is the rank mechanism
+    (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). As x moves away from the
+    quantile, k(x) may decrease: a value may have a smaller k than the gaps on both sides of it, because no copy of the
+    value must be added. The paper has two formulas for the median. They define k twice at values, assume distinct
+    values, and say "k even" in place of "n even".
     """
 
     label, bits = "duff", QUANTILE_BITS
@@ -79,11 +84,12 @@ class DuffMean(Duff):
     """Choose a grid point near the mean of a column, by dataset distance.
 
     Privacy: `Duff`, with k(x) the smallest number of changed rows whose interval of possible means (`mean_levels`)
-    contains x. If rows are added or removed, k(x) counts only changes with at least one addition, so k(x) >= 1 is the
-    distance except at finitely many points. It still changes by at most 1: a value reached by k such changes is reached
-    from a neighbour by k + 1. The intervals are found in O(n) after sorting, instead of by the dynamic program of the
-    paper (see `Duff`). If rows are replaced, the error is up to twice that of Laplace noise. Grids of more than 2^30
-    points are coarsened to that number, for each n, so that no sum of fewer than 2^32 values overflows.
+    contains x. If rows are added or removed, k(x) counts only sets of changes with at least one addition, so that k(x)
+    >= 1; k(x) is the distance except at finitely many points. This k(x) also changes by at most 1 between neighbours: a
+    value that k changes with an addition reach is reached from a neighbouring data set with k + 1 changes, one of them
+    an addition. The intervals are found in O(n) after sorting, instead of by the dynamic program of the paper (see
+    `Duff`). If rows are replaced, the error is up to twice that of Laplace noise. A grid of more than 2^30 points is
+    coarsened, for every n, to at most 2^30 points, so that no sum of fewer than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

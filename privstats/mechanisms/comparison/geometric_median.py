@@ -2,13 +2,15 @@
 
 All points lie on a grid and are given in its units, as whole numbers. The loss is a sum of one convex function for each
 row, smooth except at the row itself, where its subgradients form an interval or a unit ball. The score is the shortest
-subgradient of the whole sum. So tied rows make their common value a likely draw, unlike in a continuous law with a
+subgradient of the whole sum. So the common value of tied rows is a likely draw, unlike in a continuous law with a
 gradient "almost everywhere".
 
-A box of grid points has a lower bound on its scores: the score at its centre, less the largest change of each row's
-unit vector within the ball around the box. Points are proposed in proportion to the bounds' density and accepted by the
-ratio: the accepted point has exactly the target law, for all boxes. The box of a rejected point is split; this depends
-on rejected points only, and so does not change the law. "Exactly" means up to the rounding of float64.
+A box of grid points has a lower bound on its scores: the norm of the score at the box's centre, minus the sum of the
+largest changes of the rows' unit vectors within the ball around the box. A box is chosen with probability proportional
+to its number of points times exp(-rate bound), and a uniform point of the box is proposed. The point is accepted with
+probability exp(-rate (score - bound)), the ratio of target to proposal density, so the accepted point has exactly the
+target law, whatever the boxes are. The box of a rejected point is split; the split depends on rejected points only, so
+it does not change the law. "Exactly" means up to the rounding of float64.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected ones
-SLOW = 2.0**10  # largest rate: its draws take seconds even if rows are in exact balance along a line
+SLOW = 2.0**10  # largest rate: at this rate a draw takes seconds even if the score is zero along a line segment
 WIDER = 1 + 2.0**-48  # factor against rounding: the ball around a box contains all its corners
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
@@ -61,7 +63,7 @@ class LocationBox(NamedTuple):
 
 
 def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[Units, LocationGrid]:
-    """Return values rounded to multiples of `step` inside [low, high], and the grid of these, in units of `step`.
+    """Return values as multiples of `step` inside [low, high], and the grid of these multiples, in units of `step`.
 
     >>> to_units(np.array([0.24, 1.0]), 0.0, 0.9, 0.25)
     (array([1, 3]), LocationGrid(first=0, last=3))
@@ -178,7 +180,7 @@ class LocationBoxes:
                 self.split(chosen)
 
     def split(self, chosen: int) -> None:
-        """Replace a box by its halves in every coordinate."""
+        """Replace the box with index `chosen` by the boxes obtained by halving each of its sides."""
         first, *others = _split(self.rows, self.boxes[chosen])
         self.boxes[chosen], self.log_masses[chosen] = first, _log_mass(first, self.rate)
         self.boxes += others
@@ -186,7 +188,10 @@ class LocationBoxes:
 
 
 def _split(rows: DistinctRows, box: LocationBox) -> list[LocationBox]:
-    """Return the halves of a box in every coordinate, each with its bound; the bound of a single point is its score."""
+    """Return the at most 2^d boxes obtained by halving every side of a box, each with its lower bound on the score.
+
+    A side of one grid point is not halved. The bound of a box that is a single point is the score at this point.
+    """
     middle = (box.low + box.high) >> 1
     sides = [[(a, m), (m + 1, b)] if a < b else [(a, b)] for a, m, b in zip(box.low, middle, box.high, strict=True)]
     parts = []

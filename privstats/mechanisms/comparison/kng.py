@@ -1,4 +1,4 @@
-"""Least squares by a choice of theta with a density that decreases with the size of the score, or with the loss."""
+"""Least squares by a random draw of theta, with a density that decreases with the score's size, or with the loss."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ class KNormGradient(Mechanism):
     """Choose theta with density proportional to ``exp(-eps |score(theta)|_K / (2 D (1 + |theta|_1)))``.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). D (1 + |theta|_1) bounds the change of the score at theta
-    between neighbours in the norm K (`SquaredLosses`), so the exponent changes by at most eps / 2, and the log
-    normaliser by as much again: on a bounded parameter set the factor 1/2 is needed. Since the sensitivity may depend
-    on theta, the bound on the parameters hardly affects accuracy: `theta_bound=` replaces the base measure of the
-    paper's Remark 4.2 (without either, the density tends to a constant and has no integral). Sampled exactly by
-    rejection (`level_sets`), without a Markov chain. The returned law is that of the score at the chosen theta: K-norm
-    noise, which neglects the boundary of the parameter set; n times the distance to least squares tends to it (Theorem
-    3.2; `benchmarks/kng_limit.py`).
+    between neighbours in the norm K (`SquaredLosses`), so the exponent changes by at most eps / 2. The log normaliser
+    also changes by at most eps / 2, which on a bounded parameter set makes the factor 1/2 necessary. Since the
+    sensitivity may depend on theta, the bound on the parameters hardly affects accuracy. The bound, `theta_bound=`,
+    replaces the base measure of the paper's Remark 4.2; without a bound or a base measure, the density would tend to a
+    constant and have no finite integral. The draw is exact, by rejection (`level_sets`), without a Markov chain. The
+    returned law is the law of the score at the chosen theta: K-norm noise, if the boundary of the parameter set is
+    neglected. n times the difference between theta and the least-squares estimate tends to the corresponding law
+    (Theorem 3.2; `benchmarks/kng_limit.py`).
 
     Parameters
     ----------

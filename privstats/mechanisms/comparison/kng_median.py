@@ -19,27 +19,33 @@ from privstats.privacy.release import Release
 class KNGMedian(Mechanism):
     """Choose theta on the public grid in [low, high]^d, in proportion to ``exp(-eps |score(theta)| / (2 D))``.
 
-    The score is the shortest subgradient of the sum of losses: for one coordinate, of the quantile loss at the given
-    level; for more, of ``sum |theta - x_i|_2`` (the geometric median, for any level).
+    The score is the shortest subgradient of the sum of losses. For one coordinate, the loss is the quantile loss at the
+    given level; for more coordinates, the sum of losses is ``sum |theta - x_i|_2`` (the geometric median, for any
+    level).
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). A row adds a set of
-    subgradients to the sum, so neighbours change the set of all of them by at most the Hausdorff distance D of two such
-    sets, and its distance from zero by no more. For k rows of a unit, D is k times
+    subgradients to the sum. So the set of all subgradients of the sum differs between neighbours by at most D in
+    Hausdorff distance, and the norm of the shortest subgradient differs by at most D. For k rows of a unit, D is k
+    times the following bound:
 
-    - one coordinate at level t: a row adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or a number between: D = 1 if a
-      row is replaced, which includes rows that become missing, and max(t, 1 - t) if one is added or removed;
-    - more coordinates: a row adds a unit vector, or at theta itself the unit ball: D = 2 and 1, respectively.
+    - one coordinate at level t: a row adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or a number between; the bound
+      is 1
+      if a row is replaced, which includes rows that become missing, and max(t, 1 - t) if a row is added or removed;
+    - more coordinates: a row adds a unit vector, or at theta itself the unit ball; the bound is 2 if a row is replaced,
+      and
+      1 if a row is added or removed.
 
-    The factor 1/2 is for the normaliser, which changes by as much. Corrections of the paper: D for one coordinate is
-    not 2 (1 - t), which is too small for t > 1/2 and larger than needed for t < 1/2; theta must lie in a bounded set;
-    the gradient "almost everywhere" is completed by the shortest subgradient, so that tied rows count. The paper's
-    Theorem 3.2 assumes a Hessian, which a quantile's loss does not have: its limit is a law over the gaps between
-    values, and not Laplace noise, for any number of rows (`benchmarks/kng_limit.py`).
+    The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. Corrections of
+    the paper: D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and larger than needed for t < 1/2;
+    theta must lie in a bounded set; the gradient "almost everywhere" is completed by the shortest subgradient, so that
+    tied rows count. The paper's Theorem 3.2 assumes a Hessian, which a quantile's loss does not have: its limit is a
+    law over the gaps between values, and not Laplace noise, for any number of rows (`benchmarks/kng_limit.py`).
 
-    Up to three coordinates (`exact_for`) theta is drawn exactly, by rejection. With more it is the last state of a
-    Markov chain of a fixed number of steps, and the guarantee is that of the chain's target; grids finer than 2^-30 of
-    the range are then refused, as points are not drawn as whole numbers. The time of a draw depends on the rows. For
-    more than one coordinate the rate is at most `SLOW`: a larger eps has no further effect.
+    Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates it is the
+    last state of a Markov chain of a fixed number of steps, and the guarantee is the guarantee of the chain's
+    stationary law. Grids finer than 2^-30 of the range are then refused, as points are not drawn as whole numbers. The
+    time of a draw depends on the rows. For more than one coordinate the rate is at most `SLOW`: a larger eps has no
+    further effect.
     """
 
     gathers = 160
