@@ -55,10 +55,12 @@ class KNormGradient(Mechanism):
 class Exponential(Mechanism):
     """Choose theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on the parameter set.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): neighbours change the loss by at most D anywhere in the set,
-    and the log normaliser by as much again. Sampled exactly by rejection (`level_sets`). Its error is of the order of
-    the sampling error for any number of rows: included for comparison. The returned law is that of the score times the
-    inverse root of its Hessian: standard normal; it neglects the boundary of the parameter set.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). Neighbours change the loss by at most D anywhere in the set,
+    so the exponent changes by at most eps / 2, and the log normaliser changes by at most eps / 2, too. The draw is
+    exact, by rejection (`level_sets`). The error of theta is of the order of the sampling error for any number of rows;
+    the mechanism is included for comparison. The returned law is the law of the score at theta times the inverse root
+    of the Hessian: independent normal variables with variance 2 D / eps, if the boundary of the parameter set is
+    neglected.
     """
 
     label = "expmech"

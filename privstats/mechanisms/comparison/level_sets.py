@@ -2,11 +2,12 @@ r"""Exact draws on the l1 ball from level sets: without a Markov chain, whose bi
 
 For a potential ``s >= s0`` on a set, ``exp(-(s - s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``: theta has the target
 density if (h, theta) has density proportional to ``exp(-h)`` on the pairs with ``s(theta) <= s0 + h``. The ball is
-divided into shells of |theta|_1 and h into bins; in every cell the level set of the upper edge of h is covered by a
-set of known volume. A cell is drawn by its mass, ``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``; h in it by its density
-exp(-h); theta uniformly from the cover. They are accepted if theta lies in the shell and ``s(theta) <= s0 + h``, and
-all drawn again otherwise. The accepted pair has the target law, for all shells, bins and covers, provided that s0 is a
-lower bound of s on the shell and that each cover contains its level set.
+divided into shells of |theta|_1 and the heights h into bins. In every cell (a shell and a bin [h0, h1]) the level set
+of the upper edge h1 is covered by a set of known volume. A cell is drawn with probability proportional to its mass,
+``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``; h is drawn from the density proportional to exp(-h) on the bin; theta is
+drawn uniformly from the cover. The pair (h, theta) is accepted if theta lies in the shell and ``s(theta) <= s0 + h``;
+otherwise cell, h and theta are drawn again. The accepted pair has the target law, for all shells, bins and covers,
+provided that s0 is a lower bound of s on the shell and that each cover contains its level set.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, las
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # number of proposals in the first batch, and in the largest
-LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # covers are computed at these multiples of d above the potential's minimum
+# a corner cover is computed for heights above the lower bound of these multiples of d, the number of coefficients
+LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
-STEEP = 1e4  # largest rate: a lower rate is more private, and float64 resolves this one up to n = 1e7
-FLAT = 40.0  # margin above the height at which the whole ball is the best cover; it affects speed only
+# largest rate: a lower rate is more private, and with 1e7 rows float64 still resolves a density of this rate
+STEEP = 1e4
+# bins of heights end this far above the height at which the whole ball becomes the best cover; affects speed only
+FLAT = 40.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +61,10 @@ class Union:
     def draw(self, rng: Rng, size: int = 1) -> FloatArray:
         """Return independent exact draws of theta, shape (size, d).
 
-        They are the first accepted of a sequence of independent proposals; batches only save time. Comparisons allow
-        for the rounding of the compared numbers, so that the search ends even if the potential's rounding
-        exceeds one unit; otherwise the effect is negligible.
+        The draws are the first `size` accepted members of a sequence of independent proposals; proposals are made in
+        batches only to save time. The comparison of the potential with s0 + h has a tolerance for the rounding errors
+        of both numbers. So the search ends even if the rounding error of the potential exceeds 1, a factor of e in the
+        density; if the rounding error is small, the effect of the tolerance is negligible.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -92,7 +97,7 @@ class Union:
 def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> FloatArray:
     r"""Draw theta from ``exp(-rate ||A theta - b|| / (1 + |theta|_1))`` on the l1 ball.
 
-    The K-norm gradient mechanism of least squares (Reimherr and Awan 2019, Theorem 3.1), with the sensitivity
+    This is the K-norm gradient mechanism of least squares (Reimherr and Awan 2019, Theorem 3.1), with the sensitivity
     of the gradient at theta itself, which is proportional to ``1 + |theta|_1``.
 
     On the shell ``t0 < |theta|_1 <= t1`` the level ``s <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``: a level
@@ -194,12 +199,12 @@ def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Unio
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
     B = root[:, None] * vectors.T
-    # with a lower limit of the root, p depends on b's part outside the range of A, too; any p is valid
+    # the lower limit allows the division if A is singular; the bounds are valid for any point p of the ball
     lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p
     mu = float(np.abs(c).max())
-    slack = max(mu * radius - float(c @ p), 0.0)  # loss(p) less the lower bound of the loss
+    slack = max(mu * radius - float(c @ p), 0.0)  # loss(p) minus the lower bound of the loss
     covers = nested("l2", B, B @ p)
 
     def levels(h: FloatArray, shell: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -230,7 +235,28 @@ def lay_out(
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
-    """Return the cells, the index of each cell's smallest cover, and the cumulative sums of the cells' masses."""
+    """Divide shells and heights into cells, and choose the smallest cover of each cell.
+
+    Parameters
+    ----------
+    inner, outer : ndarray, shape (shells,)
+        Limits of |theta|_1 in each shell.
+    floor : ndarray, shape (shells,)
+        Lower bound s0 of the potential on each shell.
+    levels : callable
+        Function of heights h and shell numbers; returns `gamma`, `curve` and `rise` of the level sets (see `Cover`).
+    covers : list of Cover
+        The possible covers; the first is the l1 ball.
+
+    Returns
+    -------
+    LevelCells
+        All cells: every shell with every bin of heights.
+    ndarray of int, shape (cells,)
+        Index of the smallest cover of each cell.
+    ndarray, shape (cells,)
+        Cumulative sums of the cells' masses, up to a constant factor.
+    """
     d = len(covers[0].M)
     every = np.arange(len(outer))
     near = levels(np.full(len(outer), float(d)), every)
@@ -265,7 +291,7 @@ def shells(d: int, radius: float) -> FloatArray:
 
 
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
-    """Return ``b'y - t |A'y|_inf`` less its rounding error: a lower bound of ||A theta - b|| for |theta|_1 <= t."""
+    """Return ``b'y - t |A'y|_inf`` minus its rounding error: a lower bound of ||A theta - b|| for |theta|_1 <= t."""
     slack = 4.0 * (len(b) + 4) * ULP
     value = float(b @ y) - slack * float(np.abs(b) @ np.abs(y))
     return value - t * (float(np.abs(A.T @ y).max()) + slack * float((np.abs(A).T @ np.abs(y)).max()))
@@ -274,7 +300,10 @@ def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatAr
 def residual_bounds(
     norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of ||A theta - b|| on the shells, and the vector y that proves the outermost shell's."""
+    """Return lower bounds of ||A theta - b|| on the shells, and the vector y of the bound on the outermost shell.
+
+    The bound on the outermost shell follows from y by weak duality; y is zero if no positive bound is found.
+    """
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]
     left = float(norm_of(norm, A @ solution - b)) + 8 * d * ULP * float(np.abs(b).sum() + np.abs(A).sum())

@@ -29,7 +29,7 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
     """Return holders' answers: their truth value with probability ``e^eps / (1 + e^eps)``, else its opposite.
 
     Privacy: eps. Each answer is at most e^eps times as likely under one truth as under the other (Warner 1965). The
-    probability of the opposite, and so of e^eps, has a relative error of about 1e-9 (`passes`).
+    probability of the opposite answer, and so the factor e^eps, has a relative error of about 1e-9 (`passes`).
 
     Parameters
     ----------
@@ -56,11 +56,12 @@ class RowHolder:
     - `square`: the upper triangle of ``a a'``, with ``a = -w psi x`` of length at most A = B.
 
     Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise of a triangle has sd ``sqrt(2) A^2 / mu`` on the
-    diagonal and ``A^2 / mu`` off it. In coordinates in which the Frobenius norm is the length, off-diagonal entries
-    times sqrt(2), its sd is ``sqrt(2) A^2 / mu`` everywhere, and two matrices are at most mu such sds apart:
-    ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``. The bounds hold at every theta, so that mu^2 adds up over
-    answers even if theta depends on earlier answers (Corollary 3.3). For an incomplete row, x = 0: its holder sends
-    noise alone, and zero is at most B, or A^2, from other answers. Neighbours: one row becomes another, or incomplete.
+    diagonal and ``A^2 / mu`` off it. Multiply the off-diagonal entries by sqrt(2), so that the length of a triangle is
+    the Frobenius norm of its matrix. Then the noise has sd ``sqrt(2) A^2 / mu`` in every coordinate, and the distance
+    of two matrices is at most mu times this sd: ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``. The bounds
+    hold at every theta, so that mu^2 adds up over answers even if theta depends on earlier answers (Corollary 3.3). An
+    incomplete row has x = 0: its holder sends noise alone, and the distance of zero from the exact answer of another
+    row is at most B (scores) or A^2 (matrices). Neighbours: one row becomes another, or incomplete.
 
     Answer and noise are added as multiples of a step; the sum is a function of their continuous sum (`add_noise`).
     Scores, and the rows a of products, are first shortened by the relative amount 1e-12, which covers the rounding of
@@ -108,9 +109,9 @@ class RowHolder:
         Parameters
         ----------
         x : ndarray, shape (n, p)
-            In scales of the predictors; a row of zeros where cells are missing.
+            Predictors, divided by their scales; a row of zeros where cells are missing.
         y : ndarray, shape (n,)
-            In scales of the response.
+            Response, divided by its scale.
         theta : ndarray, shape (p,)
         rng : Rng
 

@@ -2,23 +2,26 @@
 
 The quantile of level tau is ``T = y_m``, m = ceil(tau n), of the sorted values y_1 <= ... <= y_n; y_i = low for i < 1
 and high for i > n, so that T = low if there are no values. A **ladder** is a chain of intervals V(0) = {T}, V(1), ...
-such that V(l) of one data set lies in V(l + 1) of each of its neighbours. Let W(l) be its widths, and let neighbours
-differ by up to r = `rows` steps:
+such that V(l) of one data set lies in V(l + 1) of each of its neighbours. Let W(l) be the width of V(l), and let
+neighbours differ by up to r = `rows` steps:
 
-* T changes by at most W(r), since T' in V'(0) lies in V(r), as T does;
-* ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound of it: its ratio for neighbours is e^beta at most;
+* T changes by at most W(r) between neighbours, because T' in V'(0) lies in V(r), and so does T;
+* ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound of this change: the ratio of the bounds of two
+  neighbours is at most e^beta;
 * ``A = min {q : W(r (q + 1)) > eta}`` changes by at most 1, and if A > 0, r steps change T by at most eta.
 
-Two ladders are known (the first is of sets of intervals; its W is the width of the widest):
+Two ladders are known. In the first, V(l) is a set of intervals, and W(l) is the width of the widest of them:
 
 * *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
-  and h = n + 1 - j count the values up to y_i and from y_j: there are n + 1 - i - h gaps. After a step, the interval
-  with the same counts, or one less where the step removed a value, contains the old one: a replaced or inserted value
-  costs one gap, a removed one none. It contains the new y_m, unless after a removal m is one rank outside, for which
-  the spare gap is used. So this ladder holds for both kinds of neighbours, all levels, and a private number of values.
+  and h = n + 1 - j count the values up to y_i and from y_j: there are n + 1 - i - h gaps. After a step, consider the
+  interval with the same two counts, or with one of the counts lowered by 1 if the step removed one of the counted
+  values. This interval contains the old one. It has one gap more if the step replaced or inserted a value, and no
+  further gap if the step removed a value. It contains the new y_m, except that after a removal m may be one rank
+  outside it; then the gap that the removal did not use extends the interval to y_m. So this ladder holds for both
+  kinds of neighbours, all levels, and a private number of values.
 * *centred*, for the median if a step removes or inserts: one interval, from the floor((n + 1 - l) / 2)-th lowest value
   to the ceil((n + 1 - l) / 2)-th highest. Inserting does not change these two counts at l + 1, and removing lowers both
-  by 1. It has half the gaps on each side.
+  counts by 1. This interval has half as many gaps on each side of T as the sliding intervals.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-SLIDING = 1 << 12  # number of ladder levels at which all intervals are compared for the widest, in time SLIDING^2
+# number of ladder levels at which the widest interval is found by comparing all intervals, in time SLIDING^2
+SLIDING = 1 << 12
 REACH = 1 << 18  # largest number of ladder levels; after SLIDING, one interval that contains all others is used
 
 

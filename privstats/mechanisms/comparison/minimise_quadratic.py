@@ -1,14 +1,16 @@
 """Strictly convex quadratics on an l1 ball, minimised with a proved bound on the error of the returned floats.
 
-Objective perturbation releases a minimiser; its privacy proof allows a solver a stated distance from it, on every data
-set. Convergence is not assumed: the result of a fast float64 run is used if its certificate holds; otherwise the same
-steps are taken in exact rational arithmetic, in which they end by a theorem. No exception is raised.
+Objective perturbation releases a minimiser; its privacy proof requires that the distance of the computed point from the
+minimiser has a stated bound, on every data set. Convergence is not assumed: the result of a fast float64 run is used if
+its certificate holds; otherwise the same steps are taken in exact rational arithmetic, in which their number is finite
+according to a theorem. No exception is raised.
 
 The steps are Wolfe's (1976, "Finding the nearest point in a polytope", Mathematical Programming 11). The ball is the
 hull of the atoms ``+-radius e_j``. A corral is an affinely independent set of atoms whose hull contains, in its
 interior, the minimiser over its affine hull. While some atom improves on a corral it is added, and atoms whose weight
 would become negative are removed. An improving atom lies outside the affine hull, so the corral stays independent and
-the next minimum is strictly lower: no corral is repeated, and there are finitely many. This includes ties.
+the next minimum is strictly lower: no corral is repeated, and there are finitely many. The argument also holds if
+several atoms improve equally, or if several weights become negative at the same point.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from privstats.numerics.law import FloatArray
 Numbers = NDArray[Any]  # arrays of float64, or of Fraction objects
 Solve = Callable[[Numbers, Numbers], Numbers]
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
-MOST_CHANGES = 10  # limit of changes of the corral (see above) per coordinate, in the float64 run
+MOST_CHANGES = 10  # limit of changes of the corral (the set of atoms in use) per coordinate, in the float64 run
 
 
 def minimise_on_l1_ball(
@@ -34,9 +36,9 @@ def minimise_on_l1_ball(
 ) -> FloatArray:
     """Return nearly the minimiser of ``theta' (A + gamma I) theta / 2 - (b - tilt)' theta`` over the l1 ball.
 
-    With theta* the exact minimiser, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)`` for every input, with
-    the rounding of both float64 sums included: either by the certificate of `residual`, or because theta is theta*
-    rounded to float64, with error at most ``2^-53 radius``.
+    With theta* the exact minimiser, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)`` for every input; the
+    rounding of A + gamma I and of b - tilt in float64 is included in this bound. The bound is proved either by the
+    certificate of `residual`, or because theta is theta* rounded to float64, with error at most ``2^-53 radius``.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def minimise_on_l1_ball(
     Returns
     -------
     ndarray, shape (d,)
-        Its l1 norm may exceed `radius` by rounding.
+        A point whose l1 norm may exceed `radius` by rounding.
 
     Examples
     --------
@@ -75,26 +77,28 @@ def minimise_on_l1_ball(
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
     r"""Return a bound on the optimality residual of theta, rounding included; inf or NaN if there is none.
 
-    `size_b` bounds the absolute values that were added to make b, whose rounding is at most UNIT times it; the diagonal
-    of A has rounding of at most UNIT times itself, because it is a sum of positive numbers.
+    `size_b` bounds the sum of the absolute values whose difference is b, so that the rounding error of b is at most
+    UNIT times `size_b`. The rounding error of a diagonal entry of A is at most UNIT times the entry, because the entry
+    is a sum of positive numbers.
 
     Let theta' = theta if it lies within the ball, and theta' = theta radius / \|theta\|_1 if not, or if the multiplier
-    is positive; let g be a subgradient of the l1 norm at theta, hence at theta', and lambda >= 0.
-    With r = A theta' - b + lambda g and delta = theta' - theta*,
+    is positive; let g be a subgradient of the l1 norm at theta, hence at theta', and lambda >= 0. With r = A theta' - b
+    + lambda g and delta = theta' - theta*,
 
         delta' A delta = (r - lambda g)' delta - (A theta* - b)' delta
                       <= \|r\| \|delta\| + lambda (\|theta*\|_1 - \|theta'\|_1) <= \|r\| \|delta\|:
 
-    the last term of the first line is at most 0, as theta* is optimal and theta' in the ball; g' (theta* - theta')
-    is at most the difference of the norms; and either lambda = 0 or \|theta'\|_1 = radius. As delta' A delta is
-    at least lambda_min \|delta\|^2, \|theta - theta*\| <= \|r\| / lambda_min + \|theta - theta'\|, and lambda_min
-    <= A_jj. Returned is a bound of \|r\| + \|theta - theta'\| min A_jj: an upper bound of
-    lambda_min \|theta - theta*\|.
+    the last term of the first line is at most 0, as theta* is optimal and theta' in the ball; g' (theta* - theta') is
+    at most the difference of the norms; and either lambda = 0 or \|theta'\|_1 = radius. As delta' A delta is at least
+    lambda_min \|delta\|^2, \|theta - theta*\| <= \|r\| / lambda_min + \|theta - theta'\|, and lambda_min <= A_jj. The
+    returned number is a bound of \|r\| + \|theta - theta'\| min A_jj, which is an upper bound of lambda_min \|theta -
+    theta*\|.
 
-    Rounding: a computed entry of r(theta) has an error of at most (d + 5) UNIT / (1 - (d + 5) UNIT) times its `terms`,
-    in any order of summation (Higham 2002, section 3.1); replacing theta by theta' changes it by at most miss times its
-    terms, and \|theta - theta'\| min A_jj <= miss d max(terms). The factor 3 d, instead of sqrt(d) + d, covers the
-    rounding of the bound.
+    Rounding: entry j of r(theta) is a sum; let terms_j be the sum of the absolute values of its summands, and let miss
+    = \|theta - theta'\|_1 / radius. The computed entry has an error of at most (d + 5) UNIT / (1 - (d + 5) UNIT) times
+    terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by theta' changes the entry by at
+    most miss times terms_j, and \|theta - theta'\| min A_jj <= miss d max(terms). The factor 3 d, instead of sqrt(d) +
+    d, covers the rounding of the bound.
     """
     d, size, gradient = len(b), float(np.abs(theta).sum()), A @ theta - b
     held, signs = theta != 0, np.sign(theta)
@@ -109,7 +113,8 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
     """Return the result of Wolfe's steps in float64, usually near the minimiser; zeros if the steps break down."""
-    shift = -math.frexp(float(np.abs(A).max()))[1]  # scales A to size 1, that of the constraint's entries
+    # scales the largest entry of A to about 1, the size of the entries of the constraint's row
+    shift = -math.frexp(float(np.abs(A).max()))[1]
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
         theta = wolfe(np.ldexp(A, shift), np.ldexp(b, shift), radius, np.linalg.solve, slack, MOST_CHANGES * len(b))
@@ -131,8 +136,26 @@ def wolfe(
 ) -> Numbers:
     """Minimise theta'A theta / 2 - b'theta on the l1 ball by Wolfe's steps, in the arithmetic of the arguments.
 
-    A corral is stored as coordinates `at`, `signs` and `weights` that sum to the radius: theta = sum of
-    weight sign e_at. The first one has the signs of `start`, by default of the minimiser without the ball.
+    A corral (a set of atoms, see the module) is stored as coordinates `at`, `signs` and positive `weights` that sum to
+    the radius: theta = sum of weight sign e_at. The first corral has the coordinates and signs of `start`, by default
+    those of the minimiser over the whole space.
+
+    Parameters
+    ----------
+    A, b : ndarray, shapes (d, d) and (d,)
+        Arrays of float64 or of Fractions.
+    radius : float or Fraction
+    solve : callable
+        Function that solves a system of linear equations.
+    slack : float or int
+        An atom improves on the corral if its derivative exceeds the multiplier of the constraint by more than `slack`.
+    most : int or None
+        Largest number of steps; None for no limit.
+    start : ndarray, shape (d,), optional
+
+    Returns
+    -------
+    ndarray, shape (d,)
     """
     free = solve(A, b)
     if np.abs(free).sum() <= radius:

@@ -24,10 +24,11 @@ MARGIN = 1 - 1e-12  # factor on the length of vectors that covers the rounding o
 
 
 class RowGradient(Protocol):
-    """Interface of the gradient of a row's loss by theta: a function with public parameters, as a frozen record.
+    """Interface of the gradient of a row's loss with respect to theta: a frozen record of public parameters.
 
-    A plan contains the mechanism before any release, so releases can enter through the rows only. A row's gradient is a
-    function of this row and theta only; errors in gradients do not affect privacy, since gradients are shortened.
+    A plan contains the mechanism, and so this record, before any release is made. Numbers from releases can therefore
+    enter only as columns of the rows. A row's gradient is a function of this row and theta only. Errors in gradients do
+    not affect privacy, since gradients are shortened.
     """
 
     def size(self, dim: int) -> int:
@@ -39,7 +40,7 @@ class RowGradient(Protocol):
 
 @dataclass(frozen=True)
 class LinearGradient:
-    """The gradient ``-w psi(x't + o; y) x`` of the loss of a row (weight w, predictors x, response y, offset o).
+    """The gradient ``-w psi(x'theta + o; y) x`` of a row's loss, with weight w, predictors x, response y and offset o.
 
     Parameters
     ----------
@@ -75,17 +76,18 @@ class NoisySGD(Mechanism):
 
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
     the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. A missing row adds zero,
-    which lies in the ball: numbers without a row are drawn like others. So given the numbers, the noisy sum is
-    G_(1 / sigma)-DP, and without them C_q(G_(1 / sigma))-DP, q = m / n (Theorem 4.2, for neighbours that replace a row
-    and samples of fixed size). *T steps* have the T-fold product, since each may depend on earlier noisy sums (Theorem
-    3.2); theta_T is a function of these. The numbers and other iterates are not released. sigma is the noise
-    multiplier for which the product satisfies (eps, delta): `noise_multiplier`. *Rounding*: gradients are rounded
-    toward zero on a public grid and added as whole numbers, with noise as a whole number (`add_noise`): theta is
-    computed from noisy sums on a public grid, and its own rounding is post-processing.
+    which lies in the ball: a number without a row is drawn like any other number. So the noisy sum is G_(1 / sigma)-DP
+    if the drawn numbers are known, and C_q(G_(1 / sigma))-DP, q = m / n, if they are not (Theorem 4.2, for neighbours
+    that replace a row and samples of fixed size). *T steps* together have the T-fold product of this trade-off
+    function, since each step may depend on earlier noisy sums (Theorem 3.2); theta_T is a function of the noisy sums.
+    The drawn numbers and the other iterates are not released. sigma is the noise multiplier for which the product
+    satisfies (eps, delta): `noise_multiplier`. *Rounding*: gradients are rounded toward zero on a public grid and added
+    as whole numbers, with noise as a whole number (`add_noise`): theta is computed from noisy sums on a public grid,
+    and its own rounding is post-processing.
 
-    The law of a sample does not depend on a row's number, so the rows that are present have the first numbers. If
-    there were more than n rows, each would have a number, and be drawn with a smaller probability than the proof
-    assumes.
+    The law of a subsample does not depend on which number a row has. So the rows that are present are given the first
+    numbers, and the missing rows the last ones. If there were more than n rows, each row would have a number, and would
+    be drawn with a smaller probability than the proof assumes.
 
     No interval is given: the law of theta_T depends on the rows, through the noise of the subsamples.
 
@@ -210,8 +212,8 @@ def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
 def subsample(rng: Rng, n: int, m: int) -> IntArray:
     """Draw m of the whole numbers below n; each set of m is equally likely.
 
-    These are the first m distinct numbers of a stream of independent uniform ones, so that each set has the same
-    probability. If m is more than half of n, the numbers left out are drawn instead.
+    The draw consists of the first m distinct numbers in a stream of independent uniform numbers, so that each set has
+    the same probability. If m is more than half of n, the numbers that are not in the set are drawn instead.
     """
     if 2 * m > n:
         kept = np.ones(n, dtype=bool)

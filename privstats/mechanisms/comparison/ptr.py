@@ -23,15 +23,16 @@ PART_OF_RANGE = 64  # the default of eta is the public range divided by this
 class ProposeTestRelease(Mechanism):
     """Release the quantile with noise Lap(eta / e), e = eps / 2, if a noisy distance shows that it is stable.
 
-    The answer is NaN if ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2); A is the distance, in rows (or
-    persons), of the nearest data set at which one unit changes the quantile by more than eta (`local_sensitivity`).
-    eta is declared, or (high - low) / 64. A missing answer is one of the outcomes in the proof.
+    The answer is NaN if ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2). Here A is the distance, in
+    rows (or persons), to the nearest data set at which one unit changes the quantile by more than eta
+    (`local_sensitivity`). eta is declared, or (high - low) / 64. A missing answer is one of the outcomes in the proof.
 
-    Privacy: (eps, delta) (Dwork and Lei 2009). Neighbours' A differ by at most 1. If a unit changes the quantile at
-    this data set by at most eta, the test is e-DP and the answer e-DP. If not, A = 0, and an answer is given with
-    probability at most delta, so ``P(M in S) <= P(no answer, in S) + delta <= e^e P'(no answer, in S) + delta``. If A
-    were the number of changes that move the quantile *from its current value* by more than eta, as in some lecture
-    notes, this would not be private: one row can change that from 51 to 2. Answers are rounded to a public grid.
+    Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If a
+    unit changes the quantile at this data set by at most eta, the test is e-DP and the answer is e-DP. If not, A = 0,
+    and an answer is given with probability at most delta, so ``P(M in S) <= P(no answer, in S) + delta <= e^e P'(no
+    answer, in S) + delta``. Some lecture notes define A as the number of changes that move the quantile *from its
+    current value* by more than eta. The test would then not be private, because changing one row can change this number
+    from 51 to 2. Answers are rounded to a public grid.
 
     Raises
     ------

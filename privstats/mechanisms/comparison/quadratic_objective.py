@@ -19,24 +19,30 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-ACCURACY = 1e-9  # certified distance of the computed minimiser from the true one; the guard's noise hides it
+# certified l2 distance between the computed and the exact minimiser, which the noise of the guard covers
+ACCURACY = 1e-9
 
 
 @dataclass(frozen=True)
 class QuadraticPerturbation(Mechanism):
     """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta``, b random, on |theta|_1 <= theta_bound.
 
-    Privacy: eps, of which the share `GUARD` is for the guard below; write e for the rest and q for the split. *b* has
-    density proportional to ``exp(-c |b|_K)`` with c = q e / D and D the sensitivity of the score on the set: the b that
-    gives a certain theta changes by at most D between neighbours: cost q e. *gamma* = L / (exp((1 - q) e / k) - 1), L
-    the largest curvature of a row: the Jacobian of the map from theta to b is det(C + gamma I), whose ratio is bounded
-    row by row: each of the k rows of a unit, of rank one, changes it by a factor between 1 and 1 + L / gamma. (Awan and
-    Slavkovic 2021, Theorem 5.1, Kifer, Smith and Thakurta 2012; with exp((1 - q) e) where the former print
-    exp(e (q - 1)), and rank one as an assumption.) The constraint is the limit of smooth penalties (Kifer et al.,
-    Theorem 1); outside the set the loss may be continued linearly without effect on the minimiser, so D is needed on
-    the set only. *Guard*: the computed minimiser is certified to lie within r of the true one; l2 K-norm noise of
-    sensitivity 2 r, with the share `GUARD` of the budget, makes the release of the computed one private, too (it shifts
-    by at most 2 r). The certificate always exists (`minimise_quadratic`).
+    Privacy: eps, of which the share `GUARD` is for the guard below; e denotes the remaining eps and q the split.
+
+    *Linear term*: b has density proportional to ``exp(-c |b|_K)`` with c = q e / D and D the sensitivity of the score
+    on the set. The b for which a given theta is the minimiser changes by at most D between neighbours, so the log
+    density of b changes by at most q e. *Ridge*: gamma = L / (exp((1 - q) e / k) - 1), with L the largest curvature of
+    a row and k the number of rows of a unit. The Jacobian of the map from theta to b is det(C + gamma I), with C the
+    sum of the rows' curvatures. The ratio of these determinants is bounded row by row: each of the k rows of a unit has
+    a curvature of rank one, and changes the determinant by a factor between 1 and 1 + L / gamma. (Awan and Slavkovic
+    2021, Theorem 5.1; Kifer, Smith and Thakurta 2012. The formula has exp((1 - q) e) where Awan and Slavkovic print
+    exp(e (q - 1)), and it assumes rank one.) The constraint is the limit of smooth penalties (Kifer et al., Theorem 1).
+    Outside the set the loss may be continued linearly without effect on the minimiser, so D is needed on the set only.
+
+    *Guard*: the computed minimiser is certified to lie within r of the exact minimiser. Given the exact minimiser, the
+    computed one differs between neighbours by at most 2 r. So l2 K-norm noise of sensitivity 2 r, with the share
+    `GUARD` of the budget, makes the release of the computed minimiser private, too. The certificate always exists
+    (`minimise_quadratic`).
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # smallest delta: below it no pair (alpha, beta) may be found
+LEAST_DELTA = 1e-100  # smallest delta: for a smaller delta there may be no pair (alpha, beta)
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
@@ -61,7 +61,7 @@ def with_delta(promise: Promise) -> ApproxDP:
 
 
 def laplace_number(rng: Rng) -> float:
-    """Draw a Laplace number of scale 1, as the difference of two exponential ones."""
+    """Draw a Laplace variable of scale 1, as the difference of two exponential variables."""
     first, second = exponential(rng, 2)
     return float(first - second)
 
@@ -72,10 +72,11 @@ class Smooth(Mechanism):
 
     Privacy: S_beta bounds the change of T by a unit, and its ratio between neighbours is at most e^beta (Nissim,
     Raskhodnikova and Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added
-    rows). ``N = min over beta of S_beta / alpha(beta)``, so T differs by at most alpha(beta) times the smaller N, and N
-    by a factor of at most e^beta, for a pair of a public curve on which the law of Z satisfies the guarantee
-    (`admissible`, which proves that the data may choose the pair). N is not public, so no law is returned. A lower
-    limit of N keeps this true. The last bits of ``N Z`` depend on the rows: they are rounded away (`on_the_line`).
+    rows). A public curve consists of the pairs (alpha, beta) for which the law of Z satisfies the guarantee. ``N = min
+    over beta of S_beta / alpha(beta)``. So for one pair of the curve, T differs between neighbours by at most
+    alpha(beta) times the smaller N, and the two N differ by a factor of at most e^beta. (`admissible` proves that this
+    pair may depend on the data.) N is not public, so no law is returned. N also has a positive lower limit, with which
+    these bounds still hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`).
     """
 
     gathers = 16
@@ -150,8 +151,9 @@ class SmoothLaplace(Smooth):
 class SmoothLaplaceLN(Smooth):
     """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
 
-    Privacy: `Smooth`, with Bun and Steinke (2019), Proposition 3 (`admissible.laplace_ln`). Its normal number has
-    variance 1; with the variance sigma^2 in Gillenwater and Munoz Medina (2020), sigma would count twice.
+    Privacy: `Smooth`, with Bun and Steinke (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is
+    e^(sigma Y), where Y is normal with variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so
+    that sigma would count twice.
     """
 
     label, needs_delta = "smooth laplaceln", True
@@ -169,9 +171,9 @@ class SmoothLaplaceLN(Smooth):
 class SmoothGaussian(Smooth):
     """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta).
 
-    Privacy: `Smooth`, with `admissible.gaussian`. Noise of 2 S_beta / eps, as in some lecture notes, is not
-    (eps, delta): it lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With that,
-    delta is far below its target; the bound used here needs less noise.
+    Privacy: `Smooth`, with `admissible.gaussian`. Normal noise of scale 2 S_beta / eps, as in some lecture notes, does
+    not satisfy (eps, delta)-DP: the scale lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith
+    (2007). With this factor, delta is far below its target; the bound used here needs less noise.
     """
 
     label, needs_delta = "smooth gaussian", True

@@ -9,10 +9,11 @@ whose number is finite by the theorem below. No data raise an error, for example
 Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
 theta depends on the division of the rows into parts, or on their order.
 
-The theorem: let ``H <= M`` for all Hessians H, as ``M = sum w k x x' + gamma I`` is, k the largest curvature of a row's
-loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that g tends to zero. A
-step with another matrix is taken if it halves the smallest gradient so far, which can happen only finitely often
-before the gradient is small enough.
+The theorem: let M be a matrix with ``H <= M`` for all Hessians H of f. One such matrix is ``M = sum w k x x' + gamma
+I``, with k the largest curvature of a row's loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) -
+g'M^-1 g / 2``, so that the gradient g tends to zero. A step with another matrix in place of M is taken if it at least
+halves the smallest norm that the gradient has had so far, which can happen only finitely often before the gradient is
+small enough.
 """
 
 from __future__ import annotations
@@ -82,7 +83,12 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return the number of rows, sums of error bounds (`Tilted`), and score and Hessian as whole numbers."""
+        """Return sums over the rows of `part`, shape (n, d + 3), whose columns are w, x, y and o.
+
+        These are the number n of rows; the sums of two error bounds, shape (2,), in units of 2^-53
+        (`Tilted.derivatives`); the score, shape (d,), in whole multiples of `step`; and the Hessian, shape (d, d), in
+        whole multiples of ``root^2``.
+        """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
         for columns in (part[start : start + ROWS].T for start in range(0, len(part), ROWS)):
@@ -106,7 +112,7 @@ class Tilted:
     Parameters
     ----------
     scan : callable
-        Function that runs another on all rows (w, x, y, o), part by part; each row is in the set `within`.
+        Function that applies a given function to every part of the rows (w, x, y, o); each row is in the set `within`.
     within : BoundedLosses
         The loss l, and bounds on a row's weight, length and curvature.
     gamma : float
@@ -120,13 +126,14 @@ class Tilted:
     tilt: FloatArray
 
     def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        """Return the gradient, a bound of the l2 length of its rounding error, and the Hessian: in one pass.
+        """Return the gradient, a bound of the l2 length of its rounding error, the Hessian and `errors`, in one pass.
 
         With u = 2^-53, a linear predictor has an error of at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham 2002,
         section 3.1), and a slope has this error times the largest curvature, plus `slope_error` u. A score has the
-        slope's error times ``w |x|``, three roundings, and half a `step` per entry. The sums over rows of the errors'
-        two parts, without theta and per |theta|, are the same in each pass: the fourth result, which the next pass may
-        be given. A factor of 1.1 covers terms of order u^2; half a step more covers rounding next to zero.
+        slope's error times ``w |x|``, three roundings, and half a `step` per entry. The error of a row's score has two
+        parts: a constant and a multiple of |theta|. The sums of both parts over the rows do not depend on theta. They
+        are the fourth result, shape (2,), and can be given to the next call as `errors`, so that they are computed only
+        once. A factor of 1.1 covers terms of order u^2; half a step more covers rounding next to zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -143,8 +150,8 @@ class Tilted:
 def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
     """Return the minimiser theta* of the objective f up to a proved error.
 
-    ``|theta - theta*|_2 <= tolerance / gamma``, or, if float64 is too coarse for that, at most this plus the rounding
-    of theta to float64, ``2^-53 |theta|_2``.
+    ``|theta - theta*|_2 <= tolerance / gamma``. If float64 is too coarse for this bound, the bound is ``tolerance /
+    gamma`` plus the rounding error of theta in float64, ``2^-53 |theta|_2``.
 
     Parameters
     ----------
@@ -200,8 +207,9 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
     found = f.scan(Derivatives(Steepest(loss), start, 1.0, root, False))
     many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d), dtype=object)), *found, strict=True))
-    # an upper bound of all Hessians: for a row v = z + e, z a multiple of root and |e| at most half of it,
-    # vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a, here 1 / 16, and |e|^2 <= d root^2 / 4; rounding: the rest
+    # `steep` is an upper bound of all Hessians. Write a row v = z + e, with z a multiple of root and the entries of e
+    # at most root / 2. Then vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4.
+    # The last term is four times the resulting bound on the sum of 17 ee'; the excess covers rounding.
     steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 
@@ -239,7 +247,7 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A substitute for a loss: its derivative is 0, its second derivative the largest one of the loss, everywhere."""
+    """A substitute for a loss: derivative 0 and, everywhere, the largest second derivative of the original loss."""
 
     loss: RowLoss
 

@@ -17,11 +17,12 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GUARD = 0.01  # share of the budget for the guard: noise that hides the numerical error of the minimiser
+GUARD = 0.01  # share of the budget for the guard: noise that covers the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of theta
 FARTHEST = 2.0**13  # largest length of the coefficient vector; a longer one is shortened to it
 ROUNDING = 2.0**-49 * FARTHEST  # allowance for 16 roundings: of coefficients, their shortening and the guard's noise
-MOST_EXPONENT = 6.0  # largest exponent in the formula of the ridge: a smaller one gives a larger ridge, private too
+# largest exponent in the formula of the ridge: a smaller exponent gives a larger ridge, which is private, too
+MOST_EXPONENT = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,38 +60,42 @@ class ObjectivePerturbation(Mechanism):
 
     Privacy: eps, of which `GUARD` is spent on the guard below; e is the rest, divided by the number of rows that a unit
     may have, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m with Lipschitz
-    slopes, so b and t determine each other, Lipschitz both ways, and t has density ``f(b(t)) det(H(t) + gamma I)``,
-    where ``-b(t)`` is the gradient of all other terms and H the Hessian of the losses. *b* has density f proportional
-    to ``exp(-c |b|_K / R)``, R the largest ``w |x|_K``. Let one row have slope s and curvature h at t, and let S be the
-    largest slope of any row, C the largest ``w |x|_2^2`` (times s(y), if curvature grows with the response by that
-    factor, which h leaves out: `WeightedLosses`). If a row is replaced, b(t) changes by at most ``(s + S) R``; if it is
-    added or removed, by ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C /
-    gamma``, of the row in the numerator. So the log density changes by at most e for each row, and by the sum of these
-    for several rows, if for every (s, h) that a row can have
+    slopes, so b and t determine each other through maps that are Lipschitz in both directions, and t has density
+    ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of all other terms and H the Hessian of the losses.
+    *b* has density f proportional to ``exp(-c |b|_K / R)``, with R the largest ``w |x|_K``. Let one row have slope s
+    and curvature h at t, and let S be the largest slope of any row and C the largest ``w |x|_2^2``. (If the curvature
+    is proportional to a function s(y) of the response, h is the curvature divided by s(y), and C the largest ``w
+    |x|_2^2 s(y)``: `WeightedLosses`.) If a row is replaced, b(t) changes by at most ``(s + S) R``; if it is added or
+    removed, by ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C / gamma``,
+    with h the curvature of the row that belongs to the data set in the numerator. So the log density changes by at most
+    e for each row, and by the sum of these changes for several rows, if for every (s, h) that a row can have
 
         replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
-        add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S,
+        add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S.
 
-    which is met by ``gamma = max h C / (exp(e - c (s + S)) - 1)``, or c s in place of c (s + S), for any split q below
-    1; a larger gamma is private too. Rows that are missing, or of a lower weight, have smaller s and h. (Awan and
-    Slavkovic 2021, Theorem 4.1 and Algorithm 2; Kifer, Smith and Thakurta 2012. The former print
-    ``exp(e (q - 1)) - 1``, which makes gamma negative, use rank one without saying so, and bound slope and curvature
-    separately: a logistic row has s = max(p, 1 - p) and h = p (1 - p), never both at their largest.) The offset o may
-    contain the linear predictor of an earlier release: the ridge is then centred there, and t is the step from it.
+    For any split q below 1, the first condition holds with ``gamma = max h C / (exp(e - c (s + S)) - 1)``, and the
+    second with ``gamma = max h C / (exp(e - c s) - 1)``; a larger gamma is private, too. Rows that are missing, or of a
+    lower weight, have smaller s and h. (Awan and Slavkovic 2021, Theorem 4.1 and Algorithm 2; Kifer, Smith and Thakurta
+    2012. Awan and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, use rank one without saying so,
+    and bound slope and curvature separately: a logistic row has s = max(p, 1 - p) and h = p (1 - p), never both at
+    their largest.) The offset o may contain the linear predictor of an earlier release: the ridge is then centred at
+    this release, and t is the difference from it.
 
-    *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the true one; spherical
-    noise of sensitivity 2 r, with the share `GUARD` of the budget, makes the release private in its own right. Both
-    minimisers are shortened to `FARTHEST`, which does not increase their distance; so r includes the rounding of such
-    coefficients, of the shortening and of the sum with the noise; at small eps the noise grows, as ``4 ROUNDING /
-    (GUARD eps)``, to hide these, too. The certificate never fails (`minimise`). Neighbouring relation: as for the
-    query. A guarantee in mu is met by a stricter one in eps.
+    *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
+    Spherical noise of sensitivity 2 r, with the share `GUARD` of the budget, makes the release private in its own
+    right. Both minimisers are shortened to `FARTHEST`, which does not increase their distance. So r includes the
+    rounding of coefficients of this length, the rounding of the shortening, and the rounding of the sum with the noise.
+    At small eps the noise increases, as ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors, too. The
+    certificate never fails (`minimise`). Neighbouring relation: the relation of the query. A guarantee in mu is
+    satisfied through a stricter guarantee in eps.
 
     Parameters
     ----------
     split : float
         Share q of the budget for the linear term b; the ridge has the rest.
     ridge : float
-        Smallest gamma; a penalty that is used for other reasons serves privacy, too.
+        Smallest gamma. A ridge penalty that is used for other reasons counts in the privacy theorem like any other
+        ridge.
     """
 
     label: ClassVar[str] = "objpert"
@@ -119,7 +124,8 @@ class ObjectivePerturbation(Mechanism):
 def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
     """Return the rate c of the linear term's density, and the ridge's gamma, rounded up.
 
-    One row may spend ``promise.for_group(rows)``, less the share of the guard.
+    One row may spend ``promise.for_group(rows)``, minus the share `GUARD` of it. This share pays for the guard: noise
+    that covers the numerical error of the minimiser.
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps
@@ -131,6 +137,9 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
 
 
 def guard_of(eps: float) -> tuple[float, float]:
-    """Return the scale of the guard's noise, and the minimiser's numerical error, without rounding, that it hides."""
+    """Return the scale of the guard's noise, and the largest numerical error of the minimiser that this noise covers.
+
+    Both are in units of theta. The numerical error does not include the allowance `ROUNDING` for rounding.
+    """
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING
