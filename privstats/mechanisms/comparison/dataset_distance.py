@@ -160,7 +160,10 @@ def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind
 
 
 def _level(rng: Rng, points: FloatArray, rate: float) -> int:
-    """Draw a distance k with probability proportional to ``points[k] exp(-rate k)``."""
+    """Draw a distance k with probability proportional to ``points[k] exp(-rate k)``.
+
+    ``points[k]`` is the number of grid points at distance k.
+    """
     with np.errstate(divide="ignore"):
         return int(choose(rng, np.log(points) - rate * np.arange(len(points)), 1)[0])
 

@@ -158,7 +158,10 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 
 
 class LocationBoxes:
-    """The sampler of `sample_geometric`, with its arguments: boxes that cover the grid, refined by each draw."""
+    """Sampler of `sample_geometric`: boxes that cover the grid, with bounds on the score.
+
+    Each draw divides some boxes into smaller ones.
+    """
 
     def __init__(self, units: Units, grid: LocationGrid, rate: float) -> None:
         dim = units.shape[1]

@@ -49,7 +49,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """A density divided into cells, each in a simple set (cover): the part of a draw that is computed only once."""
+    """A density divided into cells, each contained in a simple set (cover); serves any number of draws."""
 
     cells: LevelCells
     which: NDArray[np.intp]

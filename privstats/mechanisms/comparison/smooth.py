@@ -92,7 +92,10 @@ class Smooth(Mechanism):
         """Draw the standard noise Z, which is then multiplied by the noise scale N."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
-        """Return the noise scale N, from the quantile's largest changes by one person at data sets at each distance."""
+        """Return the noise scale N, computed from bounds on the quantile's change by one unit.
+
+        ``moves[q]`` is the largest change of the quantile by one unit (row or person) at data sets q units away.
+        """
         alphas, betas = self.curve(promise)
         usable = alphas > 0
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))

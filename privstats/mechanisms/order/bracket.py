@@ -1,10 +1,11 @@
 """The ends of an interval and the quantile between them, drawn jointly and exactly; large rank errors are improbable.
 
 The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
-|rank(x_j) - t_j|)`` with target ranks t_j. As ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, it is a mixture: draw
-a radius r, then a uniform ordered point of a box whose side j has the numbers with ranks in ``[t_j - r, t_j + r]``. The
-errors of the boundaries depend on each other by their order only, which keeps boundaries in a long gap apart; in the
-module `joint`, an error between those of two neighbouring boundaries has no cost.
+|rank(x_j) - t_j|)`` with target ranks t_j. As ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the density is a
+mixture: draw a radius r, then a uniform ordered point of a box. Side j of the box consists of the numbers whose ranks
+lie in ``[t_j - r, t_j + r]``. The errors of the boundaries depend on each other through the order of the boundaries
+only, which keeps boundaries in a long gap apart. In the module `joint`, by contrast, the density does not decrease if
+the error of a boundary moves between the errors of the two neighbouring boundaries.
 
 Values are spread over the parts of a public grid's cells as in `joint`; the boundaries' parts are drawn exactly, as
 whole numbers.
@@ -26,11 +27,12 @@ RARE = 30.0  # ranks outside the window are proposed with probability at most ab
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
-    """Draw J = 2 or 3 ordered boundaries, shape (J,), whose ranks are near `targets`, which are multiples of `FINE`.
+    """Draw J = 2 or 3 ordered boundaries, shape (J,), whose ranks are near the target ranks `targets`.
 
-    Only values in a window of ranks are sorted. The region outside the window is proposed with an upper bound of its
-    mass, and accepted with the ratio of its mass to the bound. If it is not accepted, boundaries are drawn from the law
-    over all values, the law of rejection repeated until acceptance. So the draw is exact for every window.
+    The targets are multiples of `FINE`, 2^-20, so that rank errors are exact in float64. Only values in a window of
+    ranks are sorted. The region outside the window is proposed with an upper bound of its mass, and accepted with the
+    ratio of its mass to the bound. If it is rejected, the boundaries are drawn from the law over all values, which is
+    also the law of a sampler that repeats proposals until one is accepted. So the draw is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -55,9 +57,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of J boundaries with rank errors of at most r: sides from `a` to `b`, shape (J, m), for m increasing r.
+    """Boxes of the boundaries x_1, ..., x_J, one for each radius in `r`, shape (m,), which increases.
 
-    The ends of sides are whole numbers (of parts of grid cells), so that differences are exact before they are floats.
+    Side j of a box extends from ``a[j]`` to ``b[j]``, arrays of shape (J, m), and consists of the numbers whose rank
+    error for target j is at most the radius. The ends of sides are whole numbers (of parts of grid cells), so that
+    their differences are computed exactly, before they are converted to floats.
     """
 
     r: FloatArray
@@ -66,7 +70,22 @@ class RankBoxes:
 
     @classmethod
     def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
-        """Return boxes for the rank error `least`, and for all errors up to `most` at which a side becomes longer."""
+        """Return the boxes for the radius `least`, and for every radius up to `most` at which a side becomes longer.
+
+        Parameters
+        ----------
+        knots : ndarray of int, shape (k + 2,)
+            The sorted values with ranks start + 1, ..., start + k, and one number before and one after them, in parts
+            of grid cells.
+        start : int
+            Rank of the numbers in the first gap between knots.
+        n : int
+            Number of all values.
+        targets : ndarray, shape (J,)
+            Target ranks.
+        least, most : float
+            Limits of the radius, in ranks.
+        """
         last = start + len(knots) - 2
         r = np.unique(np.append(np.abs(np.arange(start, last + 1.0) - targets[:, None]).ravel(), least))
         r = r[(r >= least) & (r <= most)]
@@ -82,8 +101,9 @@ class RankBoxes:
     def volume(self) -> FloatArray:
         """Return, for each box, the volume of the set of its points with ascending coordinates.
 
-        Given boundary 2, the ranges of the others have lengths f and g, both piecewise linear: their product is
-        integrated by its values at both ends of each piece, a sum of non-negative numbers.
+        Given x_2, the coordinate x_1 has an interval of length f, and x_3 (if J = 3) an interval of length g. Both
+        lengths are piecewise linear in x_2. The integral of their product over each piece is computed from f and g at
+        both ends of the piece, as a sum of non-negative numbers.
         """
         (first, *_), (up_to, *_) = self.a, self.b
         low, high, last, from_ = self.a[1], self.b[1], self.b[-1], self.a[-1]

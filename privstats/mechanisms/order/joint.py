@@ -1,23 +1,26 @@
 """Several boundaries whose ranks among the values are near target ranks, drawn jointly and exactly.
 
-J boundaries ``x_1 <= ... <= x_J`` cut the values into cells of c_0, ..., c_J values. Their density on the ordered
+J boundaries ``x_1 <= ... <= x_J`` divide the values into cells of c_0, ..., c_J values. Their density on the ordered
 points of an interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, where w_j is the difference of the
 neighbouring target ranks (Gillenwater, Joseph and Kulesza 2021). It is constant while each boundary stays in one gap
-between sorted values. Boundaries are drawn gap by gap, last to first, after a forward pass that sums over all gaps, for
-each boundary with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
+between sorted values. The gaps of the boundaries are drawn one after the other, from the last boundary to the first.
+Before, a forward pass computes the sums over all gaps that these draws need; the step from one boundary to the next is
+a convolution with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
 
 *Windows.* Only values whose ranks are near a target are read. Write ``e_j = rank_j - target_j``, e_0 = e_J+1 = 0: the
 density is ``exp(-sum_j rates_j |e_j+1 - e_j|)``. Clamping each e_j to [-width, width] does not increase the distance of
-any two of them, so that the density at the clamped errors is an upper bound, the envelope. It is constant for all ranks
-beyond target_j +- width, so that the values between two windows do not matter to it. Boundaries are drawn from the
-envelope; if one lies beyond its own window, they are accepted with the ratio of the densities. If they are rejected,
-they are drawn from the density itself, over all values, which is the law of rejection repeated until acceptance. So
-this is exact for every width, and no draw takes longer than one over all values.
+any two of the errors, so that the density at the clamped errors is an upper bound, the envelope. The envelope is
+constant for all ranks beyond target_j +- width, so that it does not depend on the values between two windows.
+Boundaries are drawn from the envelope. If one of them lies outside its own window, the boundaries are accepted with the
+ratio of the density to the envelope. If they are rejected, boundaries are drawn from the density itself, over all
+values, which is also the law of a sampler that repeats proposals until one is accepted. So the draw is exact for every
+width, and no draw takes longer than one draw over all values.
 
 Values are rounded to a public grid, then spread uniformly over its cells by secret noise, so that ties cause no
-problem: the law is a mixture over that noise, which neighbours share. The noise is a whole number of parts of a cell
-(`Parts`), so a boundary's part is drawn exactly, as a uniform whole number in its gap. The cells' widths are public.
-Values are sorted before the noise is added, so that with a given seed the order of the rows does not change a bit.
+problem: the law is a mixture over this noise, which is the same for both neighbours. The noise is a whole number of
+parts of a cell (`Parts`), so a boundary's part is drawn exactly, as a uniform whole number in its gap. The cells'
+widths are public. Values are sorted before the noise is added, so that with a given seed the order of the rows does not
+change a bit.
 """
 
 from __future__ import annotations
@@ -35,9 +38,10 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-HEAPED = 0.03  # extra width of the cells of zero and both bounds, which many rows may share, divided by the range
+# extra width, as a fraction of the range, of the cells of zero and of both bounds, values that many rows may share
+HEAPED = 0.03
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
-NEGLIGIBLE = 45.0  # terms of a sum below exp(-45) < 2^-64 of it change no bit of the sum
+NEGLIGIBLE = 45.0  # terms smaller than exp(-45) < 2^-64 times a sum change no bit of the sum
 PART_BITS = 62  # log2 of the largest number of parts of all cells together
 
 
@@ -102,7 +106,17 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Target ranks of J boundaries, ascending; J + 1 rates of the cells' count errors; width of the rank windows."""
+    """Targets of a joint draw of J boundaries.
+
+    Parameters
+    ----------
+    ranks : ndarray, shape (J,)
+        Target ranks of the boundaries, ascending.
+    rates : ndarray, shape (J + 1,)
+        Rate at which the log density decreases with the error of each cell's count.
+    width : float
+        Number of ranks on each side of a target in its window.
+    """
 
     ranks: FloatArray
     rates: FloatArray
@@ -152,7 +166,8 @@ def draw_joint(
     rng : Rng
         Source of randomness.
     width : float, optional
-        Ranks on each side of a target in its window; by default large enough for draws outside it to be improbable.
+        Number of ranks on each side of a target in its window; by default so large that boundaries outside the window
+        are improbable.
 
     Returns
     -------
@@ -162,7 +177,8 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # the log density is lower by 2 width rate if an error is `width`, by `nearest` at whole ranks next to targets
+        # an error of `width` lowers the log density by 2 width rate; boundaries whose ranks are the whole numbers
+        # nearest to the targets have a log density lower by `nearest`
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -179,7 +195,11 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Draw boundaries among sorted values from the envelope density; return each boundary's part of a cell and gap."""
+    """Draw boundaries among sorted values from the envelope density.
+
+    Return, for each boundary, the number of its part of a cell, and the index of the gap in which it lies; shape (J,)
+    each. `ranks` are the ranks of the gaps between the values, shape (len(values) + 1,).
+    """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
     lengths = sizes.astype(float)
@@ -246,18 +266,21 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
-    """Return ``arrive`` and ``leave``, lists of arrays of shape (K,): log sums over placements of boundaries in gaps.
+    """Return two lists of arrays of shape (K,), `arrive` and `leave`: log sums over placements of boundaries in K gaps.
 
-    ``arrive[j][i]``: boundaries 1 .. j are in gaps before i, and boundary j + 1 is in gap i, whose volume is not yet
-    included. ``leave[j][i]``: boundaries 1 .. j are placed, the last of them in gap i, the next one after it.
+    ``arrive[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in gaps before gap i, if
+    boundary j + 1 is in gap i; j = 0, ..., J - 1. The weight does not yet include the volume of boundary j + 1.
+    ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in which boundary j is in
+    gap i and boundary j + 1 in a later gap; j = 1, ..., J.
 
     Parameters
     ----------
     errors : ndarray, shape (J, K)
-        Error of each boundary in each gap.
+        Rank error of each boundary in each gap.
     lengths : ndarray, shape (K,)
         Lengths of the gaps.
     rates : ndarray, shape (J + 1,)
+        Rate at which the log density decreases with the error of each cell's count.
     """
     arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
     with np.errstate(divide="ignore"):
@@ -332,7 +355,11 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
 
 
 def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArray) -> FloatArray:
-    """Return the log weight of m boundaries in one gap: volume ``length^m / m!`` less the cost of the empty cells."""
+    """Return the log weight of m boundaries in the same gap, together with the boundaries in earlier gaps.
+
+    The weight is the volume ``length^m / m!`` of the m boundaries in the gap, times ``exp(-empty)`` for the m - 1 empty
+    cells between them (`empty_cells`), times ``exp(arrive)`` for the boundaries in earlier gaps (`forward_pass`).
+    """
     return m * log_length + (arrive - (math.lgamma(m + 1) + empty))
 
 
@@ -350,10 +377,10 @@ def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: f
 def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
     """Return ``log sum exp(y_i)`` over ``first <= i < end``, shape (m,); -inf for an empty range.
 
-    If the first and last index of a range differ in binary digit d, and in none above, the range lies in one block of
-    length 2^(d + 1) and contains its middle: it is the end of one half and the beginning of the other (a disjoint
-    sparse table). Half sums are computed only for blocks with such ranges, from the middle as far as one of these
-    extends.
+    Let d be the highest binary digit in which the first and the last index of a range differ. Then the range lies in
+    one block of length 2^(d + 1) and contains the middle of the block: the range is the end of the first half and the
+    beginning of the second half (a disjoint sparse table). Cumulative sums are computed only for blocks with such
+    ranges, from the middle as far as the longest of these ranges extends.
     """
     out = np.full(len(first), -np.inf)
     some = np.flatnonzero(first < end)

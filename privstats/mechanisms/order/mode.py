@@ -20,10 +20,10 @@ from privstats.privacy.release import Release
 class ModeMechanism(Mechanism):
     """Choose the index of a large total among candidates; subclasses differ in the law of the choice.
 
-    Their input is the difference of each total from the largest, in units of the l1 sensitivity divided by eps. For
-    counts the sensitivity is 1 if rows are added or removed, and 2 if a row is replaced, where one count increases and
-    another decreases; 2 also holds if rows may be missing. Between neighbours the difference of any two totals changes
-    by at most the l1 sensitivity: in these units, by at most eps.
+    The input of `choose` is the difference of each total from the largest total, in units of the l1 sensitivity divided
+    by eps. For counts the sensitivity is 1 if rows are added or removed, and 2 if a row is replaced, where one count
+    increases and another decreases; 2 also holds if rows may be missing. Between neighbours the difference of any two
+    totals changes by at most the l1 sensitivity: in these units, by at most eps.
     """
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -43,9 +43,10 @@ class PermuteAndFlip(ModeMechanism):
     """Visit candidates in random order; accept one with probability exp(-its scaled difference from the largest total).
 
     Privacy: eps (McKenna and Sheldon 2020). Sampled as the largest of totals plus exponential noise of scale size /
-    eps, which has the same law (Ding et al. 2021): given the other noises, i is chosen iff its own exceeds a number t
-    that neighbours change by at most eps, with probability ``min(1, exp(-t))``, which changes by a factor of at most
-    e^eps. Never worse in expectation than `ModeExponential`. Neighbouring relation: as for the sensitivity.
+    eps, which has the same law (Ding et al. 2021). Given the noises of the other candidates, candidate i is chosen if
+    and only if its own noise exceeds a threshold t, with probability ``min(1, exp(-t))``. Neighbours change t by at
+    most eps, and so the probability by a factor of at most e^eps. Never worse in expectation than `ModeExponential`.
+    Neighbouring relation: the relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "permute_and_flip"
@@ -61,9 +62,10 @@ class ModeExponential(ModeMechanism):
     """Choose a candidate in proportion to ``exp(-deficit)``, deficit: its scaled difference from the largest total.
 
     Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours change each ratio by
-    a factor of at most e^eps. For counts of added or removed rows this is ``exp(eps count)``, without the 1/2 of the
-    general theorem (McSherry and Talwar 2007, Theorem 6), which changes in one direction do not need; for replaced rows
-    it is ``exp(eps count / 2)``. Neighbouring relation: as for the sensitivity.
+    a factor of at most e^eps. For counts of added or removed rows the weight is ``exp(eps count)``, without the factor
+    1/2 of the general theorem (McSherry and Talwar 2007, Theorem 6), which is not needed if counts change in one
+    direction only. For replaced rows the weight is ``exp(eps count / 2)``. Neighbouring relation: the relation for
+    which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "mode expmech"
@@ -76,9 +78,10 @@ class ModeExponential(ModeMechanism):
 class DuffMode(ModeMechanism):
     """Choose in proportion to ``exp(-deficit / 2)``, deficit: scaled difference from the largest total; for comparison.
 
-    Privacy: eps, although eps / 2 holds. For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
-    (2020), Section 4.1, whose factor 1/2 is not needed (`ModeExponential`). Neighbouring relation: as for the
-    sensitivity.
+    Privacy: eps. The mechanism also satisfies the stricter guarantee eps / 2, because the factor 1/2 in the exponent is
+    not needed (`ModeExponential`). For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
+    (2020), Section 4.1, which has this factor. Neighbouring relation: the relation for which the sensitivity is
+    computed.
     """
 
     label: ClassVar[str] = "mode duff"

@@ -47,39 +47,42 @@ class Rank(Mechanism):
     """Choose one number, or several jointly, with a density that decreases with the errors of their ranks.
 
     Privacy: eps (McSherry and Talwar 2007, Theorem 6). Neighbours change the error by at most S for each of the `rows`
-    that change (triangle inequality along a chain of data sets), so the exponent ``eps error / (2 S rows)`` by eps / 2,
-    and the log normaliser by as much again. Neighbouring relation: as for the query. Sampled exactly
-    (`rank_sampler`, `joint`), on a public grid.
+    that change (triangle inequality along a chain of data sets), so the exponent ``eps error / (2 S rows)`` changes by
+    at most eps / 2, and the log normaliser changes by at most eps / 2, too. Neighbouring relation: the relation of the
+    query. The draw is exact (`rank_sampler`, `joint`), on a public grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho, the rank of a grid point x, is the
     inverse of the line R through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high). Where R is flat, rho is an interval,
-    and the error is the distance to it. S = max(tau, 1 - tau) if rows are added or removed, 1 if one is replaced.
-    Proof: with an added value ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s, so each end of the interval
-    changes by an amount in [0, 1], and ``tau (n + 1)`` by tau. For a replaced value, both data sets are the same one
-    with an added value, and ``tau (n + 1)`` is equal. If it becomes missing, it is removed: max(tau, 1 - tau) <= 1.
+    and the error is the distance of ``tau (n + 1)`` from this interval. S = max(tau, 1 - tau) if rows are added or
+    removed, 1 if one is replaced. Proof: with an added value ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s,
+    so each end of the interval changes by an amount in [0, 1], and ``tau (n + 1)`` by tau. If a value is replaced, both
+    data sets arise from the same smaller data set by adding one value, and ``tau (n + 1)`` is equal for both. If a
+    replaced value becomes missing, it is removed, and the error changes by at most max(tau, 1 - tau) <= 1.
 
-    *Several levels* (Gillenwater, Joseph and Kulesza 2021). The error is ``sum_j |c_j - w_j|``: the chosen numbers cut
-    the values into cells of c_j values, with targets w_j of sum n. A replaced value changes two counts by 1, S = 2. An
-    added value in cell i adds 1 to c_i, and w'_j >= 0 of sum 1 to each w_j: the error changes by at most
-    ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the difference of neighbouring levels for each n,
-    S = 2 (1 - min_j w'_j) if rows are added or removed (their Lemma 1), and 2 if one is replaced, whether or not values
-    may be missing.
+    *Several levels* (Gillenwater, Joseph and Kulesza 2021). The chosen numbers divide the values into cells of c_j
+    values. The error is ``sum_j |c_j - w_j|``, where the target counts w_j have the sum n. A replaced value changes two
+    counts by 1, S = 2. An added value in cell i adds 1 to c_i, and w'_j >= 0 of sum 1 to each w_j: the error changes by
+    at most ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the difference of neighbouring levels for each
+    n, S = 2 (1 - min_j w'_j) if rows are added or removed (their Lemma 1), and 2 if one is replaced, whether or not
+    values may be missing.
 
-    *Levels with the ends of their intervals*: the same with target ranks ``tau n -+ h(n)`` of the ends, where h allows
-    for sampling error and the mechanism's error. S = 2 under each relation: no w_j decreases as n increases, so
-    ``w'_j >= 0`` (`interval_targets`). n need not be public: h(n) enters only through the error.
-    *A single level with its ends*: the error is the largest of the three ranks' errors. A replaced value changes each
-    rank by at most 1, S = 1. An added one changes it by 0 or 1 and its target by tau -+ h'(n): S = max(tau, 1 - tau) +
-    sup h' if rows are added or removed, the larger of both if values may be missing (`bracket`).
-    *The levels that have ends* depend on the query's `about`, public or released before, and not on the values
-    (`Ends.hopeful`): those whose intervals can have the stated confidence. The other levels are a second draw, without
-    ends, for the share `PLAIN` of eps; both shares add up to eps.
+    *Levels with the ends of their intervals*: the same error, with the target ranks ``tau n -+ h(n)`` for the ends,
+    where h allows for sampling error and the mechanism's error. S = 2 under each relation: no w_j decreases as n
+    increases, so ``w'_j >= 0`` (`interval_targets`). n need not be public: h(n) enters only through the error. *A
+    single level with its ends*: the error is the largest of the errors of the three ranks. If a value is replaced, each
+    rank changes by at most 1, so S = 1. If a value is added, each rank changes by 0 or 1 and its target changes by tau
+    -+ h'(n), so S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be missing, S
+    is the larger of the two numbers (`bracket`). *The levels that have ends* are the levels whose intervals can have
+    the stated confidence. They depend on the query's approximate number of values, `about`, which is public or released
+    before, and not on the values (`Ends.hopeful`). The other levels are drawn separately, without ends, with the share
+    `PLAIN` of eps; both shares add up to eps.
 
-    Differences from the papers: the rank of a single number is interpolated, which aims at the mid-point median and
-    needs no more noise. Tied values have an interval of ranks there; if several numbers are chosen, they are spread by
-    secret noise, which neighbours share. Numbers lie on a public grid and each point is drawn exactly, so that last
-    bits carry no information. For several numbers the density is with respect to a public measure in which zero and the
-    ends of the range weigh more than other points (`joint.Parts`).
+    Differences from the papers: the rank of a single number is interpolated, so that the target is the mid-point median
+    if tau = 1/2 and n is even; this needs no more noise. Tied values have an interval of ranks if one number is chosen.
+    If several numbers are chosen, tied values are spread by secret noise, which is the same for both neighbours.
+    Numbers lie on a public grid and each point is drawn exactly, so that last bits carry no information. For several
+    numbers the density is with respect to a public measure in which zero and the ends of the range have more weight
+    than other points (`joint.Parts`).
 
     Parameters
     ----------
@@ -112,7 +115,8 @@ class Rank(Mechanism):
             grid = grid_of(within)
             points = grid.last - grid.first + 1
             return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
-        if len(self.levels) == 1:  # an error of the rank changes the counts of two cells
+        # a rank error changes the counts of both cells by the same amount, so the sensitivity of their sum is doubled
+        if len(self.levels) == 1:
             return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
         return RankErrors(
             cell_rate(eps, relation.rows, moved_by_several(self.levels, relation)), len(self.levels), False
@@ -123,7 +127,10 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
-        """Return a function that draws the numbers, independently at each call; NaN for intervals that are left out."""
+        """Return a function of the random stream that draws the numbers, shape (numbers,), independently at each call.
+
+        The ends of intervals that are not drawn, and quantiles without a draw, are NaN.
+        """
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
             return partial(self._draw_hopeful, law, values, promise, within, relation)
@@ -163,7 +170,10 @@ def moved_by_one(level: float, relation: Relation) -> float:
 
 
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
-    """Return the sensitivity S at several levels: the largest change by one row of the cells' summed count errors."""
+    """Return the sensitivity S at several levels: the largest change of the error when one row changes.
+
+    The error is the sum over cells of the absolute difference between the number of values and its target.
+    """
     shares = np.diff(levels, prepend=0.0, append=1.0)
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))
 

@@ -39,8 +39,10 @@ class RankErrors:
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws of the J errors, shape (size, J).
 
-        A bridge has J + 1 increments, k of them positive: these have the sum s, and the others -s. Then s has a gamma
-        law with shape J, the parts of each sum are uniform, and k has weight ``C(J + 1, k) / ((k - 1)! (J - k)!)``.
+        A bridge has J + 1 increments, k of them positive. The positive increments have the sum s, and the negative ones
+        the sum -s. Then s has a gamma law with shape J; given s, the positive increments, divided by s, are uniform on
+        the simplex, and so are the negative increments, divided by -s; and k has weight ``C(J + 1, k) / ((k - 1)! (J -
+        k)!)``.
         """
         radius = np.asarray(rng.standard_gamma(float(self.J + self.largest), (size, 1))) / self.rate
         if self.largest:

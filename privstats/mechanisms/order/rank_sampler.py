@@ -1,14 +1,16 @@
-"""The rank exponential mechanism on a public grid: an exact draw of a grid point, by counts of the values.
+"""The rank exponential mechanism on a public grid: an exact draw of a grid point, computed from counts of the values.
 
 Values are rounded to the grid. Knots 0, ..., n + 1 are its first point, the sorted values, and its last point. The rank
-rho of a grid point is the inverse of the line through the knots: a number between two knots, an interval at tied knots.
-A point has mass proportional to ``exp(-rate d)``, where d is the distance of ``T = level (n + 1)`` from rho. Positions
-are counted in steps of the grid, as floats that represent whole numbers up to 2^51 exactly.
+rho of a grid point is the inverse of the line through the knots: at a point between two knots it is a number, at a
+value that several knots share it is an interval. A point has mass proportional to ``exp(-rate d)``, where d is the
+distance of ``T = level (n + 1)`` from rho. Positions are counted in steps of the grid, as floats that represent whole
+numbers up to 2^51 exactly.
 
 Privacy: between neighbours the probability of a point changes by at most the factor that module `rank` states. Draws
-have this law up to factors of 1 + 1e-8: a run of points is chosen by its mass (`choose`); a point in it by a uniform
-whole number and a decision (`passes`). No point is found by scaling a uniform number to the width of a gap, because its
-last bits would depend on the two values at the ends of the gap.
+have this law up to factors of 1 + 1e-8: a run of points is chosen with probability proportional to its mass (`choose`);
+a point of the run is proposed as a uniform whole number and accepted with the exact probability (`passes`). No point is
+found by scaling a uniform number to the width of a gap, because its last bits would depend on the two values at the
+ends of the gap.
 """
 
 from __future__ import annotations
@@ -59,9 +61,11 @@ class Runs:
         """Return one random grid point of each of the given runs.
 
         A run is divided into blocks along which the density decreases by a factor of at most e, or into single points.
-        A draw in proportion to ``exp(-fall step)`` is: a block from the geometric law modulo the number of blocks (the
-        truncated law, by lack of memory); a uniform point in the block; acceptance with probability
-        ``exp(-fall inside)``, and only of points inside the run, as the last block may extend beyond it.
+        Number the points of a run by step = 0, 1, ... A step with probability proportional to ``exp(-fall step)`` is
+        drawn in three parts. The block is drawn from the geometric law modulo the number of blocks, which is the
+        truncated geometric law, because the geometric law is memoryless. A point is drawn uniformly in the block. The
+        point is accepted with probability ``exp(-fall inside)``, with `inside` its position in the block; it is
+        rejected if it lies outside the run, as the last block may extend beyond the run.
         """
         count, fall = self.count[run].astype(np.int64), self.fall[run]
         with np.errstate(divide="ignore"):
@@ -81,9 +85,9 @@ class Runs:
 def draw_rank(values: Ranked, level: float, rate: float, width: float | None = None) -> Callable[..., FloatArray]:
     """Return a function that draws independent grid points with a rank near the target T = level (n + 1).
 
-    Only a window of knots around T is sorted. The points on each side of it are proposed with an upper bound of their
-    mass: their number times the density at the window's edge. If such a point is proposed, all values are sorted and
-    the point is accepted with the ratio of its density to the bound: the draw is exact for every window.
+    Only a window of knots around T is sorted. The points on each side of the window are proposed with an upper bound of
+    their mass: their number times the density at the window's edge. If such a point is proposed, all values are sorted
+    and the point is accepted with the ratio of its density to the bound: the draw is exact for every window.
 
     Parameters
     ----------
@@ -94,7 +98,8 @@ def draw_rank(values: Ranked, level: float, rate: float, width: float | None = N
     rate : float
         Decrease of the log density per rank, positive.
     width : float, optional
-        Knots on each side of T in the window; by default large enough for draws beyond it to be improbable.
+        Number of knots on each side of T in the window; by default so large that draws outside the window are
+        improbable.
 
     Returns
     -------
@@ -152,16 +157,19 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 
 
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
-    """Return the runs of grid points between the first and last of some knots, numbered from `start` on (see `Runs`).
+    """Return the runs of grid points between the first and the last of the given sorted knots.
 
-    Knots tied with the first or the last one may be missing: they are on the far side of the target and do not matter.
+    `start` is the index of the first of these knots among all knots 0, ..., n + 1. Further knots that are tied with the
+    first or the last of the given knots may be missing. They would only extend the rank interval of this point away
+    from the target, so they do not affect its distance from the target.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)
     upper = lower + ties - 1
     at_knots = -rate * np.maximum(0.0, np.maximum(lower - target, target - upper))
     left, u, gap = point[:-1], upper[:-1], np.diff(point)
-    # the points left + t, t = 1 .. gap - 1, have rank u + t / gap: below the target for t <= split
+    # a gap between two distinct knots begins at `left`, whose largest knot index is u, and is `gap` steps long; its
+    # points left + t, t = 1 .. gap - 1, have rank u + t / gap, which is below the target for t <= split
     split = np.clip(np.floor((target - u) * gap), 0, gap - 1)
     rising, falling = -rate * (target - u - split / gap), -rate * (u + (split + 1) / gap - target)
     one, fall = np.ones(len(point)), rate / gap

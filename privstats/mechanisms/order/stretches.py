@@ -19,8 +19,9 @@ from privstats.privacy.release import Release
 class RankInStretches(Mechanism):
     """Release a quantile of the values in each cell, an interval between earlier releases, by `Rank`.
 
-    Privacy: parallel composition (`InEachCell`): a row lies in one cell; the ends and the number of cells are functions
-    of earlier releases. A cell with equal ends has only one possible answer (Kaplan, Schnapp and Stemmer 2022).
+    Privacy: parallel composition (`InEachCell`): a row lies in one cell; the limits and the number of the cells are
+    functions of earlier releases. A cell whose two limits are equal has only one possible answer (Kaplan, Schnapp and
+    Stemmer 2022).
 
     Parameters
     ----------
