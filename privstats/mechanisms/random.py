@@ -103,8 +103,9 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
     Returns
     -------
     callable
-        Maps a kind ("question", "key" or "rehearsal") and a label to a generator. Streams of different kinds are
-        independent.
+        Maps a kind and a label to a generator. The kinds are "question" (noise for the query with this label),
+        "rehearsal" (synthetic rows of a trial run of an estimator) and "key" (secret keys). Streams of different kinds
+        are independent.
 
     Examples
     --------

@@ -61,7 +61,10 @@ def multiples(low: float, high: float, step: float) -> tuple[int, int]:
 
 
 def toward_zero(rows: FloatArray, step: float) -> FloatArray:
-    """Return rows with coordinates rounded toward zero to a grid: no row leaves a set closed under such shrinking."""
+    """Return rows with coordinates rounded toward zero, to multiples of `step`.
+
+    Rounding toward zero does not move a row out of a set that contains every vector with smaller absolute coordinates.
+    """
     onto: FloatArray = rows * (1 / step)
     return np.multiply(np.trunc(onto, out=onto), step, out=onto)
 
@@ -83,9 +86,9 @@ def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
     """Return the exact total plus noise, added as integers and rounded to 2^-20 of the noise's public scale.
 
-    ``floor(noise / step) + units = floor((noise + exact) / step)``, because exact is a whole number of steps. So the
-    release is a function of ``noise + exact``, and its last rounding, too: post-processing of the continuous
-    mechanism, whose guarantee it keeps.
+    ``floor(noise / step) + units = floor((noise + exact) / step)``, because exact is a whole number of steps. So this
+    sum is a function of ``noise + exact``, and so is the release, which is the sum after a further rounding. The
+    release is post-processing of the continuous mechanism and has the same guarantee.
 
     Parameters
     ----------

@@ -5,12 +5,12 @@ of their ranks gives the distance, in ranks, that the ends of an interval need f
 
 *If the density depends on the sum of the cells' errors*, rank errors follow the Laplace bridge. J boundaries divide the
 values into J + 1 cells. The log density decreases by `rate` for each value above or below the target count of a cell.
-Apart from unequal gaps between values, the cells' errors are independent Laplace numbers of this rate, given a sum of
-zero. The error of boundary j's rank is the sum of the errors of the first j cells, with density proportional to
-``f_j(a) f_(J + 1 - j)(a)``, where f_m is the density of a sum of m Laplace numbers: a polynomial in ``|a|`` times
-``exp(-2 rate |a|)``, hence a mixture of gamma laws.
+If unequal gaps between values are neglected, the cells' errors are independent Laplace variables of this rate, given a
+sum of zero. The error of boundary j's rank is the sum of the errors of the first j cells, with density proportional to
+``f_j(a) f_(J + 1 - j)(a)``, where f_m is the density of a sum of m Laplace variables: a polynomial in ``|a|`` times
+``exp(-rate |a|)``. So the absolute error has a mixture of gamma laws of rate 2 rate.
 
-*If it depends on the largest rank error r*, r is gamma distributed, and each rank error is uniform on [-r, r].
+*If the density depends on the largest rank error r*, r is gamma distributed, and each rank error is uniform on [-r, r].
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that boundaries fall into the empty part of a column's range
 WIDEST = 2.0**14  # assumed ratio of the range's width to the width of the part that the outermost values fill
-EDGE = 0.035  # assumed least distance, in shares of all values, from a quantile to the last value equal to it
+EDGE = 0.035  # assumed least distance, as a fraction of all values, from a quantile to the last value equal to it
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # grid of the target ranks if the density depends on the largest rank error, so that errors are exact
 
@@ -42,7 +42,7 @@ def _sum_of_laplace(m: int) -> FloatArray:
 
 
 def _log_density(m: int, a: float) -> float:
-    """Return the log density of a sum of m Laplace numbers of rate 1, at a point ``a >= 0``."""
+    """Return the log density of a sum of m Laplace variables of rate 1, at a point ``a >= 0``."""
     terms = _log_sum_of_laplace(m)
     if a <= 0:
         return float(terms[0])
@@ -98,14 +98,15 @@ def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
     """Return the rate at which the log density may decrease with the error of a cell's count, under a budget eps.
 
     A cell holds the values between two neighbouring boundaries. One row changes the sum of the cells' errors by at most
-    `sensitivity`; a privacy unit has up to `rows` rows; the normaliser may change by as much again.
+    `sensitivity`, and a privacy unit has up to `rows` rows. So the exponent of the density changes by at most eps / 2,
+    and the log normaliser changes by at most eps / 2, too.
     """
     return eps / (2 * sensitivity * rows)
 
 
 @lru_cache(maxsize=256)
 def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float) -> FloatArray:
-    """Return the margins, in ranks, that allow for noise at the ends of quantiles' intervals, shape (levels, 2).
+    """Return the margins, in ranks, that allow for the noise in the ends of quantiles' intervals, shape (levels, 2).
 
     Parameters
     ----------
@@ -132,7 +133,10 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
 
 
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
-    """Return the number of ranks on each side of each quantile, to the last value or half way to the next quantile."""
+    """Return the numbers of ranks available on both sides of each quantile, shape (levels, 2).
+
+    They extend to the lowest or highest value, or half way to the next quantile.
+    """
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
     return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
 
@@ -140,9 +144,10 @@ def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
     """Return the target ranks of all intervals' ends, with the quantiles between them unless `ends_only`; ascending.
 
-    For n values, targets are T and ``T +- min(h, room)``, with ``T = level n``, h as in `Ends.reaches`, room as in
-    `rooms`. No target count of a cell decreases as n grows: ``min(h, room)`` increases, since h and room do. So does
-    the rest ``max(0, room - h)``, where it is positive, because h is concave in n and room is linear from 0.
+    For n values, the targets are T and ``T +- min(h, room)``, with ``T = level n``, h as in `Ends.reaches` and room as
+    in `rooms`. No target count of a cell decreases as n grows: ``min(h, room)`` increases, since both h and room
+    increase. The remaining distance to the half-way point, ``max(0, room - h)``, does not decrease either: where room -
+    h is positive it increases, because h is concave in n and room is linear in n and 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -171,9 +176,10 @@ def box_quantile(J: int, confidence: float) -> float:
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
     """Return the rate at which the log density may decrease with the largest rank error, under a budget eps.
 
-    The targets are ``T = level n`` and ``T -+ h``, ``h = sqrt(a n + m^2)``, ``a = z^2 level (1 - level)``; their slopes
-    in n are within ``a / 2 m`` of `level`: one more value changes an error by at most ``S = max(level, 1 - level) + a /
-    2 m``. As the margin m is ``box_quantile / rate``, S solves an equation. A replaced value changes it by at most 1.
+    The targets are ``T = level n`` and ``T -+ h``, with ``h = sqrt(a n + m^2)`` and ``a = z^2 level (1 - level)``. The
+    derivatives of the targets with respect to n differ from `level` by at most ``a / (2 m)``. So one more value changes
+    a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. As the margin m is ``box_quantile / rate``, S
+    solves an equation. If a value is replaced, the rank error changes by at most 1.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -194,11 +200,11 @@ def box_targets(n: int, level: float, confidence: float, margin: float, ends_onl
 class Ends:
     """Public description of a joint draw of quantiles and the ends of their intervals.
 
-    For a single quantile and its ends the density depends on the largest error of their ranks (`box_ranks`), which one
-    row changes by little more than ``max(level, 1 - level)`` if it appears or vanishes, by 1 if it is replaced. For
-    several it depends on the sum of the cells' errors, which a row changes by 2 (`bridge`, `joint_ranks`). With that
-    sum, a single quantile's margin would be shorter under "replace"; but equal errors of both ends would not lower the
-    density, so that both could fall into one gap.
+    For a single quantile and its ends, the density depends on the largest error of their ranks (`box_quantile`). If a
+    row is added or removed, this error changes by little more than ``max(level, 1 - level)``; if a row is replaced, by
+    at most 1. For several quantiles, the density depends on the sum of the cells' errors, which a row changes by at
+    most 2 (`bridge_quantile`). This sum would give a single quantile a smaller margin under "replace". But then equal
+    errors of both ends would not lower the density, so that both ends could fall into one gap.
 
     Parameters
     ----------
@@ -252,11 +258,12 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points at which boundaries among many equal values stay at these values.
+        """Return the largest number of grid points at which the drawn numbers stay at a value that many rows share.
 
-        A boundary that leaves a run of equal values for the gap next to it has at most all grid points to choose from.
-        All boundaries of a draw may leave together, but the log density decreases only for one of them: for the equal
-        values between the quantile and the gap, which are at least a share `EDGE` of all values.
+        If the rows' values are equal near the quantile, a drawn number that leaves this common value for the gap next
+        to it has at most all grid points to choose from. All numbers of a draw may leave together. Then the log density
+        decreases only once, for the equal values between the quantile and the gap, which are assumed to be at least a
+        share `EDGE` of all values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -264,12 +271,13 @@ class Ends:
     def shortfall(self, n: float) -> FloatArray:
         """Return the ratio of needed to available distances in ranks, shape (levels,); above 1 an interval is invalid.
 
-        First, the ends must not lie beyond all values, or beyond half the distance to the next quantile. Second, the m
-        outermost numbers of a draw must rarely fall into the empty part of the range on one side, in which they have
-        ``points^m / m!`` possible places and only the rank error of the innermost matters; the outermost ``2 / rate``
-        values are assumed to fill one point of the grid, or a share 1 / `WIDEST` of the range. For each m and side the
-        decrease of the log density (`fall`) must exceed the log of these places divided by the accepted probability
-        `ESCAPES`. Numbers in the empty part push others outwards, so all numbers of a draw are checked.
+        There are two requirements. First, the ends must not lie beyond all values, or beyond half the distance to the
+        next quantile. Second, the m outermost numbers of a draw must rarely fall into the part of the range on one side
+        that contains no values. In this part they have ``points^m / m!`` possible positions, and only the rank error of
+        the innermost of the m numbers matters. The outermost ``2 / rate`` values are assumed to fill one point of the
+        grid, or a share 1 / `WIDEST` of the range. For each m and side the decrease of the log density (`fall`) must
+        exceed the log of (number of positions / `ESCAPES`), where `ESCAPES` is the accepted probability. A number in
+        the part without values moves the numbers further out into this part, too, so all numbers of a draw are checked.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -277,7 +285,8 @@ class Ends:
         m = np.arange(1.0, targets.size + 1)
         prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
-        if self.box:  # a single quantile has no others to push outwards
+        # the rank errors of a single quantile and its ends do not add up, so the outermost number alone decides
+        if self.box:
             far = np.minimum(middle, n - middle) - h.max(axis=1)
             alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)
             return np.asarray(np.maximum(short, alone), dtype=float)
@@ -290,7 +299,8 @@ class Ends:
     def fall(self, m: int, far: float) -> float:
         """Return the decrease of the log density if the m outermost numbers of a draw lie beyond all data values.
 
-        `far` is the distance, in ranks, of the innermost of them from the end. The density is summed over the others.
+        `far` is the distance, in ranks, from the target of the innermost of these m numbers to the outermost data value
+        on their side. The density is summed over the positions of the other numbers of the draw.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -303,8 +313,9 @@ class Ends:
     def hopeful(self, n: float) -> Ends | None:
         """Return the draw of the quantiles whose intervals can be valid among n values; None if there are none.
 
-        As long as an interval is invalid, the invalid one furthest from the median is left out, which leaves larger
-        distances to the others. Quantiles that are left out are drawn separately, with a share `PLAIN` of the budget.
+        As long as some interval is invalid, the quantile furthest from the median among those with an invalid interval
+        is left out. The remaining quantiles then have larger distances from each other. Quantiles that are left out are
+        drawn separately, with a share `PLAIN` of the budget.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():

@@ -111,8 +111,8 @@ class Account:
         Raises
         ------
         BudgetError
-            If the charge would overspend the budget, or if one of its guarantees implies none under the neighbouring
-            relation of the budget. Nothing is recorded then.
+            If the charge would overspend the budget, or if one of its guarantees implies no guarantee under the
+            neighbouring relation of the budget. Nothing is recorded then.
         """
         own = tuple((name, translated(promise, self.budget.neighbors)) for name, promise in parts)
         entry = Entry(call, method, own, self.analyst)
@@ -165,8 +165,9 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 def check_affordable(account: Account | None, promise: Promise) -> None:
     """Refuse a call that asks for more than the rest of the account, before any data are read; record nothing.
 
-    A guarantee in eps, mu or rho costs the same however it is divided among queries, so it can be checked in advance.
-    (eps, delta), and neighbours other than those of the budget, are checked when the charge is made.
+    A guarantee in eps, mu or rho costs the same however it is divided among queries, so it can be checked in advance. A
+    guarantee in (eps, delta), or under another neighbouring relation than the relation of the budget, is checked only
+    when the charge is made.
     """
     if account is None or isinstance(promise, ApproxDP):
         return
@@ -177,13 +178,14 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 def translated(promise: Promise, budget: Neighbors) -> Promise:
     """Return the guarantee that `promise` implies under the neighbouring relation of a budget.
 
-    To replace a person is to remove one and add another, so a guarantee under "add_remove" implies one under "replace",
-    as for groups of two. The converse fails: "replace" implies nothing if the number of units changes.
+    Replacing a person means removing one person and adding another. So a guarantee under "add_remove" implies a
+    guarantee under "replace", the guarantee for groups of two. The converse fails: "replace" implies nothing if the
+    number of units changes.
 
     Raises
     ------
     BudgetError
-        If no guarantee is implied under that relation.
+        If no guarantee is implied under the relation of the budget.
     """
     own = promise.neighbors
     if own == budget:

@@ -2,11 +2,12 @@
 
 If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile delta,
 the two together have the profile ``sum_i p_i delta(eps - l_i)``. Randomised response dominates every eps-DP mechanism,
-and its loss has few values; normal noises compose to one; and an (eps, delta) mechanism reveals all with probability
-delta, at worst (Kairouz, Oh and Viswanath 2015). So guarantees with few distinct eps need no grid (adaptive
-composition: Zhu, Dong and Wang 2022, Theorem 10). The losses of many eps, and of other trade-off functions, are rounded
-up to a grid; the latter are composed by a Fourier transform. A guarantee in rho determines only Renyi divergences:
-with one of these, the divergences of all guarantees are added, for each order, and converted to (eps, delta).
+and its loss has few values. Several mechanisms with normal noise together dominate like a single one. An (eps, delta)
+mechanism reveals all rows with probability delta, at worst (Kairouz, Oh and Viswanath 2015). So guarantees with few
+distinct eps need no grid (adaptive composition: Zhu, Dong and Wang 2022, Theorem 10). The losses of many eps, and of
+other trade-off functions, are rounded up to a grid; the losses of other trade-off functions are composed by a Fourier
+transform. A guarantee in rho determines only Renyi divergences. If one of the guarantees is in rho, the divergences of
+all guarantees are added, for each order, and converted to (eps, delta).
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from privstats.privacy.account import translated
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
 
-MOST_ATOMS = 2**14  # most values of the joint privacy loss of randomised responses that are kept without a grid
-MOST_CELLS = 2**15  # cells of the grid of losses, which extends to the sum of all eps on either side of 0
-MOST_POINTS = 2**20  # most grid points of a Fourier transform; if more are needed, the grid is made coarser
+# largest number of values of the joint privacy loss of randomised responses that is computed without a grid
+MOST_ATOMS = 2**14
+MOST_CELLS = 2**15  # number of cells of the grid of losses, which extends from minus the sum of all eps to their sum
+# largest number of grid points of a Fourier transform; if more are needed, the grid is made coarser
+MOST_POINTS = 2**20
 WRAPPED = 1e-9  # largest probability of an exponentially tilted loss beyond either end of the transform's range
 STEEPEST = 1e3  # largest exponential tilt that is tried, in units of 1 / (sd of the composed loss)
 TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
@@ -42,12 +45,14 @@ Tests = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """A privacy-loss distribution: normal plus independent discrete loss, infinite with probability `failure`.
+    """Distribution of a privacy loss: the sum of a normal and a discrete loss, or infinity with probability `failure`.
 
     Parameters
     ----------
     mu : float
+        The normal loss is the loss of a mu-GDP mechanism; 0 for no normal loss.
     atoms, weights : ndarray, shape (k,)
+        Values of the discrete loss, and their probabilities given that the loss is finite.
     failure : float
         Probability of an infinite loss: of an output that reveals everything.
     """
@@ -63,7 +68,10 @@ class LossDistribution:
         return self.failure + (1 - self.failure) * rest
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] whose delta is at most `delta`; `most` must have such a delta."""
+        """Return the smallest eps in [0, most] whose delta is at most `delta`.
+
+        `most` is an eps that is known to have a delta of at most `delta`, or infinity if none is known.
+        """
 
         def excess(eps: float) -> float:
             return math.log(max(self.delta(eps), 1e-320)) - math.log(delta)
@@ -127,13 +135,15 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
 def on_same_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of several mechanisms on the same rows: the composition that a ledger computes.
 
-    It is of the kind of the first guarantee that can express the others; for (eps, delta), at the sum of all delta,
-    plus the largest delta once more if some of the guarantees, such as those in mu, are neither in eps nor in delta.
+    The joint guarantee is of the kind of the first given guarantee whose kind can express all the others. If this kind
+    is (eps, delta), the joint delta is the sum of all delta; if some of the guarantees, such as guarantees in mu, are
+    given neither by eps nor by (eps, delta), the largest delta is added once more.
 
     Raises
     ------
     BudgetError
-        If the guarantees protect different units, or one of them implies none under the neighbours of the others.
+        If the guarantees protect different units, or one of them implies no guarantee under the neighbouring relation
+        of the others.
 
     Examples
     --------
@@ -153,17 +163,20 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of mechanisms on disjoint data sets, where no privacy unit has rows in two of them.
 
-    Proof. Neighbours differ in one unit, so in one data set, say i. The releases about the other data sets have the
-    same law for both neighbours. Given these, all releases together are a randomised function of those about i, so that
-    they keep guarantee i, even if the queries about i depend on the others (McSherry 2009, Theorem 4, for any kind of
-    guarantee). So a guarantee that each one implies is kept: the weakest, of the kind of the first that can express all
-    others. If the numbers of units are public, a unit moved from one data set to another does not make a neighbour, and
-    two units that are exchanged are two steps. All guarantees are translated to one neighbouring relation.
+    Proof. Neighbours differ in one unit, so in one data set, say data set i. The releases about the other data sets
+    have the same law for both neighbours. Given these releases, all releases together are a randomised function of the
+    releases about data set i. So all releases together satisfy guarantee i, even if the queries about data set i depend
+    on the other releases (McSherry 2009, Theorem 4, for any kind of guarantee). A guarantee that each of the given
+    guarantees implies is therefore satisfied. The weakest of the given guarantees is returned, expressed in the kind of
+    the first guarantee whose kind can express all the others. If the numbers of units are public, moving a unit from
+    one data set to another does not give a neighbour, and exchanging two units is two steps. All guarantees are
+    translated to one neighbouring relation.
 
     Raises
     ------
     BudgetError
-        If the guarantees protect different units, or one of them implies none under the neighbours of the others.
+        If the guarantees protect different units, or one of them implies no guarantee under the neighbouring relation
+        of the others.
 
     Examples
     --------
@@ -180,12 +193,15 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
 
 
 def _largest(promises: Sequence[Promise]) -> Promise:
-    """Return the weakest of several guarantees of one kind: the one that all others imply."""
+    """Return the weakest of several guarantees of one kind: the guarantee that each of them implies."""
     return next(one for one in promises if all(one.covers((other,)) for other in promises))
 
 
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
-    """Return the guarantees under one neighbouring relation: the first of their relations under which all have one."""
+    """Return the guarantees, translated to one neighbouring relation.
+
+    The relation is the first among the relations of the guarantees to which all of them can be translated.
+    """
     for wanted in promises:
         try:
             return tuple(translated(promise, wanted.neighbors) for promise in promises)
@@ -253,13 +269,14 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
     rejects below x and has power 1 - f(x), so that f is the trade-off function of (P, Q). The loss is ``log -f'``. For
     l >= 0 let a(l) and b(l) be level and power of the test that rejects if the loss exceeds l: its probabilities to
     reject under P and under Q. Since f is its own inverse, the loss is below -l with probability a(l) under Q and b(l)
-    under P. The remaining probability ``1 - a(0) - b(0)`` is that of loss 0, where f is a straight line of slope -1.
+    under P. The loss is 0 with the remaining probability ``1 - a(0) - b(0)``: there f is a straight line of slope -1.
 
     The probability of a cell between two points of the grid is divided between its ends l and l + step: x and y with
     ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. delta at eps is the mean under P of the function
-    ``max(0, r - e^eps)`` of the ratio r = e^loss. This function is convex, so that its mean does not fall if
-    probability moves apart while the mean of r stays (Doroshenko et al. 2022). At eps on the grid delta is exact. The
-    probability beyond the grid is divided between its last point and infinity.
+    ``max(0, r - e^eps)`` of the ratio r = e^loss. This function is convex. So its mean does not decrease if the
+    probability of a ratio is divided between a smaller and a larger ratio without a change of the mean of r (Doroshenko
+    et al. 2022). At eps on the grid delta is exact. The probability beyond the grid is divided between its last point
+    and infinity.
 
     Parameters
     ----------
@@ -295,11 +312,12 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
 def repeated(one: LossDistribution, times: int, delta: float) -> LossDistribution:
     """Return an upper bound for the composition of `times` copies of a loss distribution, tight near `delta`.
 
-    At every eps >= 0 its delta is at least that of the composition. Probabilities p(l) of a loss l are tilted,
-    ``p(l) e^(tilt l) / M`` with normalising constant M, so that losses that matter at `delta` are common; they are
-    convolved by a Fourier transform and tilted back, so that small deltas keep their digits. The transform is periodic;
-    its range leaves at most `WRAPPED` of the tilted distribution beyond either end (Chernoff's bound). Probability
-    above the range counts as failure; that below it, of negative losses, reappears at the upper end and can only add.
+    At every eps >= 0 the delta of the bound is at least the delta of the composition. Probabilities p(l) of a loss l
+    are tilted, ``p(l) e^(tilt l) / M`` with normalising constant M, so that losses that matter at `delta` are common;
+    they are convolved by a Fourier transform and tilted back, so that small deltas keep their digits. The transform is
+    periodic; its range leaves at most `WRAPPED` of the tilted distribution beyond either end (Chernoff's bound).
+    Probability above the range counts as failure. Probability below the range, of negative losses, reappears at the
+    upper end of the range, where it can only increase delta.
 
     Parameters
     ----------

@@ -56,7 +56,8 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
     """
     try:
         file = LedgerFile(os.fspath(Path(path).resolve()))
-    except (OSError, RuntimeError, TypeError, ValueError):  # the path is no text, has a NUL, or is a circular link
+    # the path is not text, contains a NUL character, or is a circular link
+    except (OSError, RuntimeError, TypeError, ValueError):
         raise BudgetError(f"path is {quote(path)}, not the path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):
         raise BudgetError(

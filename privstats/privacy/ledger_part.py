@@ -59,8 +59,8 @@ def allotted(whole: Ledger, analyst: str, promise: Promise) -> Ledger:
     Raises
     ------
     BudgetError
-        If `promise`, the analyst's budget, is not a guarantee, or has other neighbours than the whole; if the whole is
-        itself the part of an analyst, in which the charges of others are missing.
+        If `promise`, the analyst's budget, is not a guarantee, or has another neighbouring relation than the whole
+        ledger; or if `whole` is itself a ledger for one analyst, which does not show the charges of other analysts.
     """
     if not isinstance(analyst, str) or not analyst:
         raise BudgetError(f"a part of a budget is for an analyst and not for {quote(analyst)}; give a name")

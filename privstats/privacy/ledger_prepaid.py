@@ -17,7 +17,7 @@ from privstats.privacy.account import CHARGING, Account, Entry, translated
 from privstats.privacy.ledger import Ledger, identity
 from privstats.privacy.promise import Promise
 
-Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # questions with their guarantees, call and method
+Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # queries with their guarantees, call and method
 
 
 class Prepaid(Ledger):
@@ -95,6 +95,9 @@ def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
 
 
 def _admit(account: Account, entries: Sequence[Entry], before: tuple[Entry, ...]) -> None:
-    """Refuse entries whose joint cost exceeds the budget; they are checked as one, so the error has this cost."""
+    """Refuse entries whose joint cost exceeds the budget.
+
+    They are checked as one entry, so that the error message states the joint cost.
+    """
     parts = tuple(part for entry in entries for part in entry.parts)
     account.admit(Entry("", "", parts, account.analyst), before)

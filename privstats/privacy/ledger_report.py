@@ -28,7 +28,8 @@ def frame(account: Account) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `cost` and `total` are texts such as "mu = 0.5"; times are in UTC; a digest covers all entries up to its own.
+        `cost` and `total` are texts such as "mu = 0.5"; times are in UTC; the digest of a row covers all entries up to
+            and including this row's entry.
     """
     entries = account.book.entries
     before = accumulate(([entry] for entry in entries), list.__add__)

@@ -1,8 +1,8 @@
 """Privacy guarantees (class `Promise`), their division into shares, and neighbouring relations.
 
 Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), and so do delta, mu^2 (Dong, Roth and Su 2022, Corollary
-3.3) and rho (Bun and Steinke 2016, Lemma 2.3), even if a query depends on earlier releases, provided that it keeps
-its own guarantee for every value of these. So the cost of a fit is the sum of its queries' costs, and a budget is
+3.3) and rho (Bun and Steinke 2016, Lemma 2.3). A query may depend on earlier releases, provided that it satisfies its
+own guarantee for all values of these releases. So the cost of a fit is the sum of its queries' costs, and a budget is
 divided by `part` alone.
 """
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 KINDS = ("replace", "add_remove")
 LEAST_LEFT = 1e-9  # a smaller rest of a budget, relative to the whole, is rounding error and counts as zero
-ROUNDING = 1e-12  # relative tolerance for sums of charges: ten charges of a tenth may not exceed the whole
+# relative tolerance for sums of charges, so that ten charges of a tenth of a budget fit into the budget
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ class Promise(ABC):
     currency : str
         Name of the parameter in which a budget of this kind is counted: "eps", "mu" or "rho".
     normal : bool
-        Whether normal noise has a finite cost. An eps-DP mechanism then costs as much as the worst one with its eps.
+        Whether the parameter is mu or rho, so that normal noise has a finite cost. An eps-DP mechanism is then charged
+            the largest mu, or rho, that any mechanism with its eps can have.
     """
 
     currency: ClassVar[str] = "eps"
@@ -185,7 +187,10 @@ class Promise(ABC):
         """Return the (eps, delta) guarantee with the smallest eps that this one implies at `delta`."""
 
     def kept_by(self, *mechanisms: Any) -> Promise:
-        """Return the joint guarantee of the mechanisms among which this one is divided: this one, or a stricter one."""
+        """Return the joint guarantee of the given mechanisms, among which this guarantee is divided.
+
+        It is this guarantee, or a stricter one that follows from the kind of the mechanisms.
+        """
         return self
 
     @property
@@ -211,7 +216,7 @@ class Promise(ABC):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Axes to draw in, by default those of a new figure; pass the returned ones to compare guarantees.
+            Axes to draw in, by default the axes of a new figure; pass the returned axes to compare guarantees.
         **line
             Passed to `Axes.plot`; by default the label is the budget.
 
@@ -309,7 +314,7 @@ class PureDP(Promise):
 
 @dataclass(frozen=True, repr=False)
 class ApproxDP(Promise):
-    """(eps, delta)-differential privacy: as eps-differential privacy, except with probability delta.
+    """(eps, delta)-differential privacy: the eps-DP bound on the probability of any set of outputs, plus delta.
 
     Parameters
     ----------
@@ -455,9 +460,9 @@ class GaussianDP(Promise):
 class ZeroCDP(Promise):
     """rho-zero-concentrated differential privacy: Renyi divergences of order a are at most rho a, for all a > 1.
 
-    Bun and Steinke (2016), Definition 1.1. N(0, 1) against N(mu, 1) has exactly rho = mu^2 / 2, and a mu-GDP mechanism
-    has no larger rho, since its two output laws are functions of these. An eps-DP mechanism has a rho of at most
-    ``eps tanh(eps / 2)`` (`tradeoff.pure_rho`).
+    Bun and Steinke (2016), Definition 1.1. N(0, 1) against N(mu, 1) has exactly rho = mu^2 / 2. A mu-GDP mechanism has
+    no larger rho, since its outputs on two neighbouring data sets can be obtained from these two normal laws by
+    post-processing. An eps-DP mechanism has a rho of at most ``eps tanh(eps / 2)`` (`tradeoff.pure_rho`).
 
     Parameters
     ----------
@@ -499,10 +504,12 @@ class ZeroCDP(Promise):
         return GaussianDP(math.sqrt(2 * self.rho), self.neighbors)
 
     def kept_by(self, *mechanisms: Any) -> Promise:
-        """Return a guarantee in mu if all noise is normal, in eps for a single eps-DP mechanism, else in rho.
+        """Return the joint guarantee of the given mechanisms, among which this guarantee is divided.
 
-        mu^2 adds up as rho = mu^2 / 2 does, even if later parts depend on earlier releases (Smith and Thakurta 2022).
-        For several eps-DP mechanisms rho adds up; the sum of their eps is larger than the largest eps of this rho.
+        It is a guarantee in mu if all noise is normal: mu^2 adds up as rho = mu^2 / 2 does, even if later parts depend
+        on earlier releases (Smith and Thakurta 2022). It is a guarantee in eps for a single eps-DP mechanism. Otherwise
+        it is this guarantee in rho. For several eps-DP mechanisms rho adds up, and the joint guarantee in rho is
+        returned because the sum of their eps exceeds the eps that a single mechanism with the whole rho could have.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()

@@ -1,4 +1,4 @@
-"""The output of the gate: a released value, the law of its noise, and its privacy guarantee."""
+"""The answer to a query of the data: a released value, the law of its noise, and its privacy guarantee."""
 
 from __future__ import annotations
 

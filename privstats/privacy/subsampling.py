@@ -6,13 +6,15 @@ row" a step has the trade-off function
 
     ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n,  G = G_(1 / sigma)
 
-(Dong, Roth and Su 2022, Theorem 4.2; ``**`` is the largest convex function below, Id(x) = 1 - x), and T steps have its
-T-fold product, however each step depends on earlier releases (Theorem 3.2). f_q is the trade-off function of N(0, 1)
-against its mixture with N(1 / sigma, 1), and f_q^-1 that of the mixture against N(0, 1). C_q equals f_q down to the
-point where the slope of f_q is -1, then is a straight line, then equals f_q^-1. This symmetric function is composed:
-products of f_q alone, or of f_q^-1 alone, are larger and would claim more privacy than is proved.
+(Dong, Roth and Su 2022, Theorem 4.2; ``**`` is the largest convex function below, Id(x) = 1 - x). T steps together have
+the T-fold product of this function as their trade-off function, in whatever way each step depends on earlier releases
+(Theorem 3.2). f_q is the trade-off function of N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 is the
+trade-off function of the mixture against N(0, 1). C_q equals f_q down to the point where the slope of f_q is -1, then
+is a straight line, then equals f_q^-1. This symmetric function is composed: products of f_q alone, or of f_q^-1 alone,
+are larger and would claim more privacy than is proved.
 
-Independent sampling of each row (Poisson sampling), and add/remove neighbours, have another privacy cost.
+Independent sampling of each row (Poisson sampling) and add/remove neighbours have other privacy costs, which are not
+computed here.
 """
 
 from __future__ import annotations
@@ -212,22 +214,24 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 
 
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return level and power of the test of one step that rejects if the privacy loss exceeds `loss`, at least 0.
+    """Return level and power of the test of one step that rejects if the privacy loss exceeds `loss`, for `loss` >= 0.
 
-    Let f = C_q(G) be the step's trade-off function. Before its straight line the loss is ``log(1 - q + q L)``, with L
-    the likelihood ratio of N(1 / sigma, 1) against N(0, 1). It exceeds l at values above
-    ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``: with probability Phi(-u) under N(0, 1), and
-    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. The remaining probability (L < 1) has loss 0.
+    Let f = C_q(G) be the step's trade-off function. At levels below the straight part of f, the loss is ``log(1 - q + q
+    L)``, with L the likelihood ratio of N(1 / sigma, 1) against N(0, 1). The loss exceeds l at observations above ``u =
+    sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``: with probability Phi(-u) under N(0, 1), and ``(1 - q) Phi(-u) + q
+    Phi(1 / sigma - u)`` under the mixture. On the straight part of f the loss is 0.
 
     Parameters
     ----------
     loss : ndarray
+        Privacy losses l, at least 0.
     sigma, q
         As for `sampled_delta`.
 
     Returns
     -------
     level, power : ndarray
+        Probabilities of rejection under N(0, 1), and under the mixture.
 
     Examples
     --------

@@ -178,7 +178,8 @@ def gdp_eps(mu: float, delta: float) -> float:
         return math.inf
     if gdp_delta(mu, 0.0) <= delta:
         return 0.0
-    high = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1)  # at eps = high, delta(eps) < Phi(-u) < delta
+    # delta(high) < Phi(-u) < delta, with u = high / mu - mu / 2
+    high = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1)
     log_delta = math.log(delta)
 
     def excess(eps: float) -> float:
@@ -377,7 +378,8 @@ def _root(rises: Callable[[float], float], low: float, high: float) -> float:
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
     """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
 
-    It follows at the kink of the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``, a = eps_pure.
+    delta' follows from the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``, a = eps_pure, at its
+    kink, the point where the two straight lines meet.
 
     Parameters
     ----------
@@ -447,7 +449,10 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
 
 
 def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
-    """Trade-off function that rho-zCDP implies: the largest of those of a grid of implied (eps, delta)."""
+    """Trade-off function that rho-zCDP implies: the pointwise maximum of trade-off functions of (eps, delta)-DP.
+
+    The pairs (eps, delta) are a grid of the guarantees that rho-zCDP is known to imply.
+    """
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
     return np.asarray(np.max([approx_tradeoff(alpha, eps, delta) for eps, delta in pairs], axis=0), dtype=float)

@@ -115,11 +115,12 @@ class RankBoxes:
         return np.asarray((length * ends).sum(axis=0) / 6)
 
     def draw(self, box: int, rng: Rng) -> IntArray:
-        """Return a uniform point among the ordered points of a box: the ascending numbers of J parts of grid cells.
+        """Return a uniform point among the ordered points of a box: the ascending numbers of J parts of cells.
 
-        Independent parts of the sides are accepted if they ascend; if k boundaries share a part, once in k! times, the
-        probability that k uniform numbers in one part are in order. At least 1 in J! is accepted on average: numbers
-        that fit the sides in some order fit them in ascending order, as the ends of the sides ascend.
+        One part is drawn uniformly from each side, independently. The J parts are rejected if they do not ascend. If k
+        boundaries share a part, they are accepted with probability 1 / k!, the probability that k uniform numbers in
+        one part are in order. At least 1 in J! proposals is accepted on average: if the numbers in some order lie in
+        the sides, they also lie in the sides in ascending order, as the ends of the sides ascend.
         """
         while True:
             x = rng.integers(self.a[:, box], self.b[:, box], None)

@@ -210,13 +210,15 @@ def draw_between(
 
 @dataclass(eq=False)
 class Window:
-    """The values with ranks in given spans, each moved to a random part of its grid cell, and sorted.
+    """The values with ranks in given intervals (spans), each moved to a random part of its grid cell, and sorted.
 
-    `values` are the values with ranks start + 1, ..., stop of each span, and `labels`, shape (len(values) + 1,), the
-    ranks of the gaps between them. A label is exact, except in `holes`, the gaps that contain other values: there it is
-    the rank at one of the gap's ends. `inside` are all values in the cells of the spans, whose grid points lie in the
-    intervals `stretches`: a cell is read as a whole, even if only some of its values are in a span. All other values
-    are read on first access.
+    `values` are the values with ranks start + 1, ..., stop of each span, in parts of grid cells. `labels`, shape
+    (len(values) + 1,), are the ranks of the gaps between these values. A label is exact, except for the gaps marked in
+    `holes`, which contain values that were not read: their label is the rank at one end of the gap.
+
+    A grid cell is read as a whole, even if only some of its values are in a span. `stretches` are the intervals of grid
+    points whose cells contain values of a span, and `inside` are all values in these cells. All other values are read
+    on first access.
     """
 
     values: IntArray
@@ -339,13 +341,16 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield, for m = 1, ..., j, the log density lost by m - 1 empty cells, if boundaries j - m + 1, ..., j share a gap.
+    """Yield the decrease of the log density due to m - 1 empty cells, for m = 1, ..., j.
+
+    These are the cells between boundaries j - m + 1, ..., j if these m boundaries share a gap.
 
     Parameters
     ----------
     errors : ndarray, shape (j, ...)
-        Errors of boundaries 1, ..., j in this gap.
+        Rank errors of boundaries 1, ..., j in this gap.
     rates : ndarray
+        Rate at which the log density decreases with the error of each cell's count.
     """
     cost = np.zeros_like(errors[0])
     yield cost

@@ -77,12 +77,12 @@ class Rank(Mechanism):
     before, and not on the values (`Ends.hopeful`). The other levels are drawn separately, without ends, with the share
     `PLAIN` of eps; both shares add up to eps.
 
-    Differences from the papers: the rank of a single number is interpolated, so that the target is the mid-point median
-    if tau = 1/2 and n is even; this needs no more noise. Tied values have an interval of ranks if one number is chosen.
-    If several numbers are chosen, tied values are spread by secret noise, which is the same for both neighbours.
-    Numbers lie on a public grid and each point is drawn exactly, so that last bits carry no information. For several
-    numbers the density is with respect to a public measure in which zero and the ends of the range have more weight
-    than other points (`joint.Parts`).
+    Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
+    usual median, the mid-point of the two middle values if n is even; this needs no more noise. Tied values have an
+    interval of ranks if one number is chosen. If several numbers are chosen, tied values are spread by secret noise,
+    which is the same for both neighbours. Numbers lie on a public grid and each point is drawn exactly, so that last
+    bits carry no information. For several numbers the density is with respect to a public measure in which zero and the
+    ends of the range have more weight than other points (`joint.Parts`).
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Rank(Mechanism):
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
         """Return a function of the random stream that draws the numbers, shape (numbers,), independently at each call.
 
-        The ends of intervals that are not drawn, and quantiles without a draw, are NaN.
+        The ends of intervals that are not drawn are NaN.
         """
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
@@ -179,7 +179,10 @@ def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
 
 
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
-    """Draw interval ends and quantiles, ascending: for each level lower end, quantile (if asked for), upper end."""
+    """Draw the ends of intervals and the quantiles, ascending: lower end, quantile, upper end for each level.
+
+    The quantiles are left out if the description `ends` has ``alone=True``.
+    """
     n = values.n
     if ends.box:
         targets = box_targets(n, ends.levels[0], ends.confidence, float(ends.margins[0, 0]), ends.alone)

@@ -15,13 +15,20 @@ class Cuts:
     """Lower bounds, by convexity, on the score's size (or the loss) away from a few points q with known score and loss.
 
     The loss lies above its tangents. The score G is monotone, ``(G(theta) - G(q))'(theta - q) >= 0``, hence
-    ``|G(theta)| >= G(q)'(theta - q) / |theta - q|``, with the dual norm in the denominator.
+    ``|G(theta)| >= G(q)'(theta - q) / |theta - q|_*``, where ``|.|_*`` is the dual of the norm in which the score's
+    size is measured.
 
     Parameters
     ----------
-    points, pulls : ndarray, shape (k, d)
-        Coordinates phi of each point q, and the derivative of the loss by phi at q.
+    target : Target
+    basis : ndarray, shape (d, d)
+        Matrix of the coordinates phi: ``theta = centre + basis phi``.
+    points : ndarray, shape (k, d)
+        Coordinates phi of each point q.
+    pulls : ndarray, shape (k, d)
+        Derivative of the loss with respect to phi at each point q.
     losses : ndarray, shape (k,)
+        Loss at each point q.
     """
 
     target: Target

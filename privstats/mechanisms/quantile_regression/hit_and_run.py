@@ -1,18 +1,20 @@
 """Draws of many coefficients of a quantile regression, where box sampling is too slow: last state of a Markov chain.
 
 Each step draws theta on a line through the current theta, from the conditional law on that line. Along a line the score
-is a step function and the log density of a loss is piecewise linear, so the law is known piece by piece and drawn
-without a scale to be tuned. Rows with large residuals seldom matter: the pieces are computed only in an interval of the
-line, the *window*. Beyond its ends the density has an upper bound, since the derivative of the loss increases along the
-line. If the bound is at most `SELDOM` of the mass inside, a point is drawn from pieces and bounds together; one outside
-the window is accepted by the density of all rows, or the draw repeated. Otherwise the window is enlarged, and more rows
-are used. So each step has the conditional law of its line, for every window.
+is a step function and the log density of a loss is piecewise linear, so the law is known piece by piece, and no step
+size has to be tuned. Rows with large residuals seldom matter: the pieces are computed only in an interval of the line,
+the *window*. Beyond the ends of the window the density has an upper bound, since the derivative of the loss increases
+along the line. If the mass of this bound is at most `SELDOM` times the mass inside, a point is drawn from pieces and
+bounds together. A point outside the window is accepted with the ratio of the density, computed with all rows, to the
+bound; if it is rejected, the draw is repeated. If the mass of the bound is larger, the window is enlarged, and more
+rows are used. So each step has the conditional law of its line, for every window.
 
-The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance of its law from
-the target depends on the rows. Nothing is proved about it. Measured (`benchmarks/chain_sweeps.py`, seed 1, three
-coefficients, 60 rows, 120 chains against exact draws): at rates up to 2 no difference is detectable after 200 sweeps,
-with ties, equal predictors, or a single informative row; at tau = 0.99 and the largest rate, 8, two predictors with
-correlation .999 have a Kolmogorov distance of .21, where sampling error alone is up to .16.
+The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance between the law
+of its last state and the target depends on the rows. No bound on this distance is proved. Measured
+(`benchmarks/chain_sweeps.py`, seed 1, three coefficients, 60 rows, 120 chains against exact draws): at rates up to 2 no
+difference is detectable after 200 sweeps, with ties, equal predictors, or a single informative row; at tau = 0.99 and
+the largest rate, 8, two predictors with correlation .999 have a Kolmogorov distance of .21, where sampling error alone
+is up to .16.
 
 The start and the directions of lines are functions of the rows fixed before the chain begins; the stationary law does
 not depend on them.
@@ -89,6 +91,7 @@ class LineWindow:
     Parameters
     ----------
     edges : ndarray, shape (k + 1,)
+        Ends of the pieces, as distances along the line.
     pulls : ndarray, shape (d, k)
         The score in each piece.
     slopes : ndarray, shape (k,)
@@ -125,7 +128,10 @@ class CheckLines:
         return np.asarray(theta * min(1.0, self.target.radius / max(float(np.abs(theta).sum()), self.target.radius)))
 
     def look(self, halves: FloatArray) -> None:
-        """Select the rows whose residual can change sign in a box of half-widths `halves`; sum the others up once."""
+        """Select the rows whose residual can change sign in a box around the centre, with the half-widths `halves`.
+
+        The scores of the other rows are summed once.
+        """
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
         rows = self.pool.rows
@@ -191,9 +197,11 @@ class CheckLines:
         return target.rate * float(size_of(target.norm, pull, target.tilt))
 
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
-        """Return centre and half-length of the first window, as for a quadratic loss with the curvature of the frame.
+        """Return the centre and the half-length of the first window on a line, as distances along the direction `way`.
 
-        At its ends the score must be so large that all points beyond have little mass relative to the current state.
+        They are computed for a quadratic loss whose Hessian is the estimated curvature on which the frame is based. For
+        a density in the score, the score at the ends of the window is so large that all points of the line outside, of
+        total length at most `length`, have little mass relative to the density at the current state.
         """
         target = self.target
         if target.norm == "loss":
@@ -207,7 +215,10 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the density's pieces on the line between `ends`, and bounds on its mass in `whole` outside `ends`."""
+        """Return the pieces of the density on the line between `ends`, and bounds on its mass beyond both ends.
+
+        The bounds are for the rest of the segment `whole` of the line, which lies in the parameter set.
+        """
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self.u / slopes

@@ -17,7 +17,9 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-AMPLE = 2.0**3  # largest rate of a density in the score: larger rates have no benefit, as predictors are at most 1
+# largest rate of a density in the score; predictors are at most 1, so one row changes the score by at most 1 per
+# coordinate, and a larger rate has no benefit
+AMPLE = 2.0**3
 STEEP_LOSS = 2.0**10  # largest rate of a density in the loss
 
 
@@ -28,23 +30,23 @@ class KNGQuantile(Mechanism):
     ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). Neighbours change G by at most D in the norm K, at every
-    theta (`CheckLosses`), so the exponent by at most eps / 2, and the log normaliser by as much again: both count, on a
-    bounded set. Where a row's y equals its x'theta the score of the formula is one of several subgradients; for given
-    rows with x other than zero this is a set of measure zero, which does not affect densities, and rows with x = 0 add
-    nothing. The draw is then rounded to a public grid.
+    theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser changes by at most eps / 2,
+    too; on a bounded set both changes count. Where a row's y equals its x'theta, G(theta) is one of several
+    subgradients. For given rows with x other than zero, the set of these theta has measure zero, which does not affect
+    densities; rows with x = 0 add nothing. The draw is then rounded to a public grid.
 
     Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
-    to every y first (`jitter`): the proof holds given this noise, which is equal for the common rows of neighbours, and
-    so for the mixture over the noise. The bound on the score does not require y to stay in its range.
+    to every y first (`jitter`): the proof holds given this noise, which is equal for the rows that neighbours have in
+    common, and so for the mixture over the noise. The bound on the score does not require y to stay in its range.
 
     Corrections of the paper: D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and larger than needed
     if a row is added or removed; the parameter set must be bounded, or there is no density; the draw is not by a random
     walk of fixed scale.
 
-    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more it is the last state of a
-    Markov chain of a fixed number of sweeps, and the guarantee is that of the chain's target: the distance of the
-    chain's law from it is measured, not proved. The time of a draw depends on the rows. The rate is at most `AMPLE`: a
-    lower rate is more private, and a larger eps has no further effect.
+    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more coefficients it is the last
+    state of a Markov chain of a fixed number of sweeps, and the guarantee is the guarantee of the chain's stationary
+    law: the distance between the chain's law and the stationary law is measured, not proved. The time of a draw depends
+    on the rows. The rate is at most `AMPLE`: a lower rate is more private, and a larger eps has no further effect.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
 """The check loss ``rho(u) = (tau - 1{u <= 0}) u`` of residuals ``u = y - x'theta``: its score and its minimiser.
 
 The minimiser solves a linear program with as many variables as rows. But the residual of nearly every row has the same
-sign at every good theta; only the sum of these rows matters, so the program that is solved has few rows. If a row's
-loss, the larger of two linear functions, is replaced by one of them, the optimum is at most the true one. If no
-replaced row has the other sign at the solution, both are equal: the solution is optimal (Portnoy and Koenker 1997).
+sign at every good theta, and such rows enter the program through one sum only, so the program that is solved has few
+rows. A row's check loss is the larger of two linear functions of theta. If the losses of some rows are replaced by one
+of their two linear functions, the minimum does not increase. If at the solution no replaced row has a residual of the
+other sign, the sum of the losses equals the sum of the functions that were used, so the solution is optimal (Portnoy
+and Koenker 1997).
 """
 
 from __future__ import annotations
@@ -134,7 +136,10 @@ def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np.intp], float]:
-    """Return the indices of about n^(3/4) rows with the smallest residuals at theta, and the largest of these."""
+    """Return the indices of about n^(3/4) rows with the smallest absolute residuals at theta, and a half-width.
+
+    The half-width is the largest of these absolute residuals, but at least (d + 1) / (n + 1).
+    """
     n, d = x.shape
     away = np.abs(y - x @ theta)
     count = min(n, 4 * d + int(n**0.75))
@@ -156,7 +161,10 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser, by linear programs for rows of small residual; others are added if they change sign."""
+    """Return the minimiser, computed by linear programs for the rows with small residuals.
+
+    Other rows are added to the program if their residuals change sign at its solution.
+    """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
     inside = np.zeros(len(y), dtype=bool)
@@ -181,10 +189,11 @@ def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: F
 def _program(
     x: FloatArray, y: FloatArray, tau: float, linear: FloatArray, constant: float, radius: float
 ) -> tuple[FloatArray, float]:
-    """Minimise ``loss + linear' theta + constant`` on the l1 ball by the dual, with one bounded variable per row.
+    """Minimise ``loss + linear' theta + constant`` on the l1 ball, with the sum of the check losses of rows (x, y).
 
-    The dual is to maximise ``a'y - radius lambda`` over ``a`` in [tau - 1, tau] and ``|x'a - linear|_inf <= lambda``;
-    its multipliers are theta. If the solver fails, theta is zero and the bound -inf.
+    Return the minimiser, shape (d,), and the minimum. The dual program is solved, which has one bounded variable per
+    row: maximise ``a'y - radius lambda`` over ``a`` in [tau - 1, tau] and ``|x'a - linear|_inf <= lambda``. The
+    multipliers of its constraints are theta. If the solver fails, zeros and -inf are returned.
     """
     n, d = x.shape
     both = np.vstack([np.column_stack([x.T, -np.ones(d)]), np.column_stack([-x.T, -np.ones(d)])])

@@ -1,11 +1,11 @@
 """Exact draws of the coefficients of a quantile regression, with small score or small loss, by rejection from boxes.
 
-In coordinates phi, ``theta = centre + basis phi``, the parameter set is covered by boxes, each with a lower bound on
-the potential (size of the score, or loss) in it. A point is proposed uniformly from a box chosen with weight ``volume
-exp(-rate bound)`` and accepted with probability ``exp(-rate (potential - bound))``, and never outside the parameter
-set: the accepted point has exactly the target law, for all boxes, bases and bounds. The box of a rejected point is
-split; this depends on rejected points only, and so does not change the law. "Exactly" means up to the rounding of
-float64.
+In coordinates phi, ``theta = centre + basis phi``, the parameter set is covered by boxes. Each box has a lower bound on
+the potential (size of the score, or loss) of its points. A point is proposed uniformly from a box chosen with weight
+``volume exp(-rate bound)`` and accepted with probability ``exp(-rate (potential - bound))``, and never outside the
+parameter set: the accepted point has exactly the target law, for all boxes, bases and bounds. The box of a rejected
+point is split; the split depends on rejected points only, and so does not change the law. "Exactly" means up to the
+rounding of float64.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box of coordinates phi, a lower bound on the potential (score's size, or loss) in it, and the box's rows."""
+    """A box of coordinates phi, a lower bound on the potential (score's size, or loss) in it, and rows.
+
+    From `rows` the score and the loss at points of the box are computed. They consist of the rows whose residual may
+    change sign in the box, and of sums over all other rows.
+    """
 
     middle: FloatArray
     halves: FloatArray
@@ -68,7 +72,7 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
 
 
 class CheckBoxes:
-    """A sampler of one target density: boxes that cover the parameter set, refined by each draw."""
+    """A sampler of one target density: boxes that cover the parameter set; each draw divides some of them."""
 
     def __init__(self, target: Target) -> None:
         rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
@@ -91,7 +95,11 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return lower bounds on the potential by convexity, from points in the innermost shells around the centre."""
+        """Return lower bounds on the potential by convexity, from tangents at points around the centre.
+
+        `shells` lists, from the outermost to the innermost cube around the centre, the half-width of the cube and the
+        rows for points in it. The points lie in three of the five innermost cubes.
+        """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
         points, pulls, losses = [], [], []
@@ -135,7 +143,11 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return each coordinate's contribution to a box's uncertainty, of the potential or the parameter set."""
+        """Return the contribution of each coordinate to the uncertainty about a box, shape (d,).
+
+        The uncertainty is the range of the potential in the box and, if the box may contain points outside the
+        parameter set, the size of the box relative to this set.
+        """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
         rim = float(np.abs(frame.centre + frame.basis @ box.middle).sum() + outwards.sum()) > target.radius
@@ -176,9 +188,10 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return the directions in which scores are bounded: single coordinates, and combinations of coordinates.
+    """Return directions in which scores are bounded, shape (k, d): the coordinates, and combinations of coordinates.
 
-    Rows whose residual changes sign may change a combination less than each coordinate alone, or not at all.
+    A row whose residual changes sign in a box may change the product of the score with a combination by less than each
+    coordinate of the score, or not at all.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

@@ -53,8 +53,9 @@ class RowFrame:
     def longest(self) -> float:
         """Largest distance of a coefficient from the centre in the box of `halves`, in radii of the parameter set.
 
-        Along principal axes (`of`, turned) it is at most 2: a row of the inverse and the column of the basis have
-        entries of at most the axis' value and its inverse, and the centre is in the set.
+        It is at most 2 in coordinates along principal axes (`of` with ``turned=True``). Let s_j be the eigenvalue of
+        axis j, or its root for a loss. The entries of row j of the inverse are at most s_j, the entries of column j of
+        the basis are at most 1 / s_j, and the centre lies in the parameter set.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -70,8 +71,10 @@ class RowFrame:
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
         """Return coordinates in which scores (or losses) change at about the same rate along each axis.
 
-        A column of the inverse curvature changes one entry of the score; columns of its root make the loss spherical.
-        In a turned frame coordinates are principal axes: boxes are long in directions that hardly change the fits.
+        For a density in the score, the columns of the basis are the columns of the inverse curvature, so that each
+        coordinate changes one entry of the score. For a density in the loss, they are the columns of the root of the
+        inverse curvature, so that the loss is approximately spherical. If `turned`, the coordinates are principal axes
+        of the curvature: boxes are then long in directions that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -104,7 +107,11 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return a lower limit of a frame's curvatures, so that no coordinate is longer than the parameter set."""
+    """Return the lower limit of the curvatures of a frame.
+
+    With this curvature, a change of the score (or the loss) by about 1 / rate moves theta by the radius of the
+    parameter set.
+    """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
 
@@ -121,16 +128,27 @@ class Rows(Protocol):
         """Return the score and the loss of all rows at the coordinates phi."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on the products of directions `ways` with the score in boxes, shapes (boxes, ways)."""
+        """Return bounds on the products of the score with the directions `ways` in each box: least and largest value.
+
+        Both have the shape (boxes, ways).
+        """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores and losses of all rows at k points phi, shapes (k, d) and (k,)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Return a mask of boxes with equal undecided rows, and scores if none, or all, of these are below the fit."""
+        """Return a mask of the boxes in which all undecided rows are equal, and two possible scores for each box.
+
+        The mask has the shape (boxes,). The scores, each of shape (boxes, d), are those for no undecided row below the
+        fit, and for all undecided rows below the fit; they are valid where the mask is true.
+        """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return the number of rows whose residual changes sign in a box, divided among the responsible coordinates."""
+        """Return each coordinate's share of the number of undecided rows in a box, shape (d,).
+
+        A row is undecided if its residual changes sign in the box. It is divided among the coordinates in proportion to
+        their contributions to the range of its residual in the box.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,16 +241,17 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The undecided rows of a box, whose residual changes sign in it, and sums over the other (decided) rows.
+    """The undecided rows of a box, whose residuals change sign in the box, and sums over the other (decided) rows.
 
     Parameters
     ----------
     frame : RowFrame
     rows : ndarray of int, shape (m,)
     pull : ndarray, shape (d,)
-        Score of the decided rows, plus ``-tau x`` of the undecided: adding x of those below the fit gives the score.
+        Score of the decided rows, plus ``-tau x`` for each undecided row. Adding x for each undecided row below the fit
+        gives the score of all rows.
     level : float
-        Loss of the decided rows at the centre, plus tau times the residual of the undecided.
+        Loss of the decided rows at the centre, plus tau times the residual of each undecided row.
     """
 
     frame: RowFrame
