@@ -56,11 +56,14 @@ class Loss(ABC):
 
     @abstractmethod
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi, minus the derivative of the loss by eta, for each row."""
+        """Return psi, minus the derivative of the loss with respect to eta, for each row."""
 
     @abstractmethod
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return a row's nonnegative weight in the Hessian: minus the derivative of psi by eta, or its expectation."""
+        """Return a row's nonnegative weight in the Hessian.
+
+        It is minus the derivative of psi with respect to eta, or the expectation of this derivative.
+        """
 
     @property
     @abstractmethod

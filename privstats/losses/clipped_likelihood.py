@@ -24,9 +24,9 @@ def bounded(
     squared : ndarray
         Squared length |x|^2 of each row's predictors.
     u : ndarray
-        Part of each row's curvature by eta that does not depend on the threshold.
+        Part of each row's curvature with respect to eta that does not depend on the threshold.
     curvature : float
-        Largest curvature of a row's loss by theta.
+        Largest curvature of a row's loss with respect to theta.
     weight : ndarray or float
         Weight of each row in the data.
     """
@@ -53,7 +53,7 @@ class ScoreClip:
     theta : ndarray, shape (width,)
         Coefficients of the released linear predictor z'theta.
     radius, curvature : float
-        Largest length of a row's score, and largest curvature of a row's loss by theta.
+        Largest length of a row's score, and largest curvature of a row's loss with respect to theta.
     farthest : float
         Largest threshold c.
     """
@@ -84,8 +84,8 @@ class ScoreClip:
 class ClippedLikelihoodRows(ScoreClip):
     """Rows (weight, predictors x, y, offset), for which `ClippedExponential` has the clipped scores of `ScoreClip`.
 
-    ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses
-    ``1 - y exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, with -x for x.
+    ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses ``1 - y
+    exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, and x is replaced by -x.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:

@@ -1,6 +1,6 @@
 """Convex losses of a linear predictor, with bounded slope and curvature: objective perturbation minimises their sum.
 
-These are functions of a linear predictor eta and a response y, with proved bounds; none of them reads rows.
+The losses are functions of a linear predictor eta and a response y, with proved bounds; none of them reads rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RowLoss(ABC):
     Parameters
     ----------
     slope_ulps : float
-        Largest rounding error of the computed slope (the derivative by eta), in units in the last place.
+        Largest rounding error of the computed slope (the derivative with respect to eta), in units in the last place.
     """
 
     slope_ulps: ClassVar[float]
@@ -36,27 +36,30 @@ class RowLoss(ABC):
     @property
     @abstractmethod
     def max_slope(self) -> float:
-        """The largest absolute slope, the first derivative of the loss by eta."""
+        """The largest absolute slope, the first derivative of the loss with respect to eta."""
 
     @property
     @abstractmethod
     def max_curvature(self) -> float:
-        """The largest curvature, the second derivative of the loss by eta."""
+        """The largest curvature, the second derivative of the loss with respect to eta.
+
+        If the curvature grows with y, it is the largest curvature at y = 0 (see `steepest`).
+        """
 
     @abstractmethod
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the slope and the curvature: the first and second derivative of the loss by eta."""
+        """Return the slope and the curvature: the first and second derivative of the loss with respect to eta."""
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        """Return the loss's derivative by eta, correct to a few units in the last place of the decimal context."""
+        """Return the slope, correct to a few units in the last place of the decimal context."""
 
     def steepest(self, y: FloatArray) -> FloatArray:
         """Return the largest curvature at each response y: `max_curvature`, unless the curvature grows with y."""
         return self.max_curvature * np.ones_like(y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return the largest rounding error of the computed derivative by eta at y, in units in the last place."""
+        """Return the largest rounding error of the computed slope at y, in units in the last place."""
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
@@ -71,8 +74,9 @@ class RowLoss(ABC):
 class Logistic(RowLoss):
     """Minus the log-likelihood of a share y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
 
-    With p = expit(eta) the slope is p - y, at most max(p, 1 - p), and the curvature p (1 - p). In t = min(p, 1 - p) on
-    (0, 1/2] the slope is at most 1 - t, which decreases, and the curvature is t (1 - t), which increases.
+    With p = expit(eta) the slope is p - y, at most max(p, 1 - p) in absolute value, and the curvature is p (1 - p). Let
+    t = min(p, 1 - p), in (0, 1/2]. The bound of the slope is 1 - t, which decreases in t, and the curvature is t (1 -
+    t), which increases in t.
 
     >>> slopes, curvatures = Logistic().frontier()
     >>> all(((slopes >= 1 - t) & (curvatures >= t * (1 - t))).any() for t in (0.0, 0.2, 0.4999, 0.5))
@@ -109,12 +113,10 @@ class Clamped(RowLoss):
     unit : float
         Largest response; a value y in [0, 1] is multiplied by it.
 
-    Notes
-    -----
-    Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature is monotone in eta at
-    y = 0 and at y = 1. So on an interval of eta both are largest at one of its ends and at y = 0 or y = 1. The slope
-    has kinks at low and high, but the map between theta and the random linear term of the objective is one-to-one and
-    Lipschitz both ways, which suffices for the change of variables in the privacy proof.
+    Notes ----- Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature is monotone
+    in eta at y = 0 and at y = 1. So on an interval of eta both are largest at one of its ends and at y = 0 or y = 1.
+    The slope has kinks at low and high, but the map between theta and the random linear term of the objective is
+    one-to-one and Lipschitz in both directions, which suffices for the change of variables in the privacy proof.
     """
 
     low: float
@@ -185,7 +187,10 @@ class ClampedPoisson(Clamped):
 
 @dataclass(frozen=True)
 class ClampedGamma(Clamped):
-    """Minus the gamma log-likelihood per shape (log link): ``eta + y exp(-eta)``, but linear outside [low, high]."""
+    """Gamma loss with a log link, ``eta + y exp(-eta)``, continued linearly outside [low, high].
+
+    It is minus the log-likelihood divided by the shape parameter, up to a constant.
+    """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         ratio = y * np.exp(-eta)
@@ -279,12 +284,13 @@ class ClippedSquares(RowLoss):
 
 @dataclass(frozen=True)
 class ClippedExponential(RowLoss):
-    """The loss whose slope by eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
+    """The loss with the derivative ``limit clip(exp(eta) - y, -1, 1)`` with respect to eta, for any y >= 0.
 
     It is convex, since the slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit exp(eta)``
     is below ``limit (1 + y)``; otherwise the loss is linear. So `WeightedLosses` lowers the weights of rows with large
-    y, and `max_curvature` holds at y = 0. Up to sign, Poisson scores ``exp(eta) - y`` clipped at c are slopes of this
-    loss at (eta - log c, y / c), and gamma scores ``1 - y exp(-eta)`` are slopes at (log y - eta - log c, 1 / c).
+    y; `max_curvature` is the bound of the curvature at y = 0. Up to sign, Poisson scores ``exp(eta) - y`` clipped at c
+    are slopes of this loss at (eta - log c, y / c), and gamma scores ``1 - y exp(-eta)`` are slopes at (log y - eta -
+    log c, 1 / c).
 
     Parameters
     ----------
@@ -307,7 +313,7 @@ class ClippedExponential(RowLoss):
         return self.limit * (1 + y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return a bound on the slope's rounding error: the exponential is below 1 + y, and the difference below 1."""
+        """Return a bound on the slope's rounding error: the exponential is below 1 + y, the difference below 1."""
         return self.limit * (8 * (1 + y))
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,8 +1,9 @@
 """Families of generalised linear models: mean and variance of a response, as functions of the linear predictor.
 
-A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion: `psi` is minus its
-first derivative by eta, `observed` its second derivative, and `weight` the expectation of the second derivative
-(Fisher's information). `observed` equals `weight` under canonical links (logit, log for Poisson), not for gamma.
+A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion: `psi` is minus the
+first derivative of the loss with respect to eta, `observed` the second derivative, and `weight` the expectation of the
+second derivative (Fisher's information). `observed` equals `weight` under canonical links (logit, log for Poisson), not
+for gamma.
 """
 
 from __future__ import annotations
@@ -41,8 +42,10 @@ class Family(ABC):
     name: ClassVar[str]
     link: ClassVar[str]
     support: ClassVar[tuple[float, float]]
-    farthest_step: ClassVar[float] = 0.7  # largest rms change of eta in the last Newton step for a linear approximation
-    slope_step: ClassVar[float] = 0.5  # largest rms change of eta by the slopes in one burn-in step
+    # largest rms change of eta in the last Newton step for which a linear approximation is accepted
+    farthest_step: ClassVar[float] = 0.7
+    # largest rms change of eta due to the slopes in one burn-in step (a first Newton step, with less accuracy)
+    slope_step: ClassVar[float] = 0.5
     unit: float = 1.0
 
     @abstractmethod
@@ -51,7 +54,7 @@ class Family(ABC):
 
     @abstractmethod
     def slope(self, eta: FloatArray) -> FloatArray:
-        """Return the derivative of the mean response by the linear predictor eta."""
+        """Return the derivative of the mean response with respect to the linear predictor eta."""
 
     @abstractmethod
     def variance(self, eta: FloatArray) -> FloatArray:
@@ -59,12 +62,15 @@ class Family(ABC):
 
     @abstractmethod
     def bend(self, eta: FloatArray) -> FloatArray:
-        """Return the second derivative of the mean response by the linear predictor eta."""
+        """Return the second derivative of the mean response with respect to the linear predictor eta."""
 
     @property
     @abstractmethod
     def largest(self) -> tuple[float, float, float]:
-        """Largest absolute values of mean and first two derivatives by eta, for means inside the response's bounds."""
+        """Largest absolute values of the mean and of its first two derivatives with respect to eta.
+
+        They are for means inside the bounds of the response.
+        """
 
     @property
     @abstractmethod
@@ -72,17 +78,17 @@ class Family(ABC):
         """Largest |psi| over the linear predictors that `fitted` returns; infinite if there is no bound."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
-        """Return the expected second derivative of the loss by the linear predictor eta, ``slope^2 / variance``."""
+        """Return the expected second derivative of the loss with respect to eta, ``slope^2 / variance``."""
         weight: FloatArray = self.slope(eta) ** 2 / self.variance(eta)
         return weight
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi, the score of the linear predictor eta: minus the derivative of the loss by eta."""
+        """Return psi, the score of the linear predictor eta: minus the derivative of the loss with respect to eta."""
         psi: FloatArray = self.slope(eta) / self.variance(eta) * (y - self.mean(eta))
         return psi
 
     def observed(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the loss's second derivative by eta, if never negative, else the expectation of this derivative."""
+        """Return the loss's second derivative with respect to eta if it is never negative, else its expectation."""
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:
@@ -399,12 +405,12 @@ def family_of(what: object, link: str | None) -> Family | None:
     what : str or object
         "binomial", "poisson", "gamma" or "gaussian"; or an object whose class has one of these names, with a `link`.
     link : str, optional
-        Name of the link; by default that of the object, or else the family's usual link.
+        Name of the link; by default the link of the object, or, if only a name is given, the family's usual link.
 
     Raises
     ------
     OptionError
-        If the family is unknown, or does not have this link here.
+        If the family is unknown, or the package does not have the family with this link.
     """
     name = (what if isinstance(what, str) else type(what).__name__).lower()
     known = [*FAMILIES, ("gaussian", "identity")]

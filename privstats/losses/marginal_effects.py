@@ -31,7 +31,12 @@ class Dummies:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """Change of a row z from a factor's reference level, with columns ``z'base + low``, to a level: `move` is added."""
+    """Change of a row z from the reference level of a factor to one of the factor's levels.
+
+    At the reference level the design columns of the row are ``z'base + low``, shape (coefficients,), and its linear
+    predictor is ``z'theta + eta``. At the other level, `move` is added to the columns and `step` to the linear
+    predictor.
+    """
 
     base: FloatArray
     low: FloatArray
@@ -45,8 +50,9 @@ class _Change:
 class EffectParts:
     """Parts of a row's contribution to average marginal effects at a released theta, divided by their largest sizes.
 
-    A row has these parts, times its weight: 1; the derivative of the mean by eta; the derivative of this one by theta;
-    and, for each dummy, the change of the mean from the reference level to its level, with its derivative by theta.
+    A row has these parts, times its weight: 1; the slope, the derivative of the mean response with respect to eta; the
+    derivative of the slope with respect to theta; and, for each dummy, the change of the mean response from the
+    reference level to the level of the dummy, and the derivative of this change with respect to theta.
 
     Parameters
     ----------

@@ -80,10 +80,11 @@ class LogCosh(HuberLoss):
 class Concomitant:
     r"""Joint M-estimation of coefficients and residual scale, for rows of bounded length (Huber 1981, section 7.7).
 
-    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` for residuals r_i with the weights
-    ``w = min(1, curvature / |x|^2)``. Here ``kappa = E psi(Z)^2`` of a standard normal Z, so that the scale of normal
-    residuals is their sd. (If the term in kappa had no weight, it would be another one.) The score of the coefficients
-    is ``w psi(r / sigma) x``, and that of log sigma is ``chi = w (psi^2 - kappa) / 2``.
+    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` for residuals r_i with the weights ``w =
+    min(1, curvature / |x|^2)``. Here ``kappa = E psi(Z)^2`` of a standard normal Z, so that sigma is the standard
+    deviation if the residuals are normal. (If the term in kappa did not have the weight w_i, sigma would differ from
+    the standard deviation of normal residuals.) The score of the coefficients is ``w psi(r / sigma) x``, and that of
+    log sigma is ``chi = w (psi^2 - kappa) / 2``.
 
     Parameters
     ----------

@@ -74,8 +74,9 @@ class Likelihood(Loss):
 class CheckLoss(Loss):
     """The check loss of the tau-quantile, smoothed if half_width > 0, by a uniform kernel on [-half_width, half_width].
 
-    psi is ``tau - 1{y < eta}``, or the mean of this over ``eta + u``, u in [-half_width, half_width]. If half_width >
-    0, the slope of psi is at most ``1 / (2 half_width)``, whatever the density of the responses is.
+    psi is ``tau - 1{y < eta}`` without smoothing. With smoothing, psi is the mean of ``tau - 1{y < eta + u}`` over u in
+    [-half_width, half_width], and its slope is at most ``1 / (2 half_width)``, even if the density of the responses is
+    larger.
     """
 
     tau: float
@@ -106,7 +107,7 @@ class Transform(Protocol):
 
 @dataclass(frozen=True)
 class Standardized:
-    """Standardised response ``(y - center) / (most scale)``, clipped at `most` scales, to [-1, 1]."""
+    """Standardised response ``(y - center) / (most * scale)``, clipped to [-1, 1]."""
 
     center: float
     scale: float

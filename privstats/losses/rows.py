@@ -2,7 +2,8 @@
 
 A row is z = (columns of the design, offset if any, response), and ``block.times(M)`` is z'M for each row of a block. A
 row's weight in [0, 1] multiplies its score; the root of the weight multiplies vectors whose products are summed. No
-privacy claim rests on this code: sets bound the results; a trial on synthetic rows checks that rows are treated alone.
+privacy claim rests on this code: sets bound the results, and a trial run on synthetic rows checks that each row is
+processed independently of the others.
 """
 
 from __future__ import annotations
@@ -239,10 +240,13 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """The length ``weight |x| |clip(r, farthest)|`` of a row's score, or the length that `curvature` removes from it.
+    """The length ``weight |x| |clip(r, farthest)|`` of a row's score, or the part of it that `curvature` removes.
 
-    A row with predictors x and residual r loses the share ``1 - curvature / (weight |x|^2)`` of its score, whatever the
-    clip is, if this is positive; it then has the lost length plus `cap`: one histogram shows both sorts of rows.
+    Let x be the predictors of a row and r its residual. The limit `curvature` lowers the weight of the row, and so its
+    score, by the fraction ``1 - curvature / (weight |x|^2)``, if this fraction is positive, whatever the clipping
+    threshold is. For a row without such a reduction, the length of the score is returned, at most `cap`. For a row with
+    such a reduction, the removed length, at most `cap`, plus `cap` is returned. So one histogram shows the two kinds of
+    rows separately.
     """
 
     P: FloatArray
@@ -294,9 +298,10 @@ class LogDistance:
 
 @dataclass(frozen=True, eq=False)
 class HeldBeside:
-    """Linear functions z'M of a row z times the root of the weight; without number `one`, of length at most `length`.
+    """Linear functions z'M of a row z times the root of the weight; all but number `one` are shortened together.
 
-    If function `one` is the constant 1, the vector then lies in a ball without a reduction of this constant.
+    The vector of the other functions has length at most `length`. If function `one` is the constant 1, the whole vector
+    then lies in a ball, although the constant is not reduced.
     """
 
     matrix: FloatArray

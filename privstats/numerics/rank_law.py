@@ -34,7 +34,7 @@ FINE = 2.0**-20  # grid of the target ranks if the density depends on the larges
 
 
 def _sum_of_laplace(m: int) -> FloatArray:
-    """Return the coefficients c_k of the density ``exp(-|x|) sum_k c_k |x|^k`` of a sum of m Laplace numbers."""
+    """Return the coefficients c_k of the density ``exp(-|x|) sum_k c_k |x|^k`` of a sum of m Laplace variables."""
     k = np.arange(m - 1, -1, -1)
     logs = special.gammaln(m + k) - special.gammaln(m - k) - special.gammaln(k + 1)
     coefficients: FloatArray = np.exp(logs - math.lgamma(m) - (m + k) * math.log(2.0))
@@ -258,12 +258,11 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points at which the drawn numbers stay at a value that many rows share.
+        """Return the largest number of grid points with which the drawn numbers stay at a value that many rows share.
 
-        If the rows' values are equal near the quantile, a drawn number that leaves this common value for the gap next
-        to it has at most all grid points to choose from. All numbers of a draw may leave together. Then the log density
-        decreases only once, for the equal values between the quantile and the gap, which are assumed to be at least a
-        share `EDGE` of all values.
+        A drawn number that leaves a common value of many rows for the gap next to it has at most all grid points to
+        choose from. All numbers of a draw may leave together. Then the log density decreases only once, for the equal
+        values between the quantile and the gap, which are assumed to be at least a share `EDGE` of all values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -285,7 +284,7 @@ class Ends:
         m = np.arange(1.0, targets.size + 1)
         prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
-        # the rank errors of a single quantile and its ends do not add up, so the outermost number alone decides
+        # with a single quantile there are no numbers of other quantiles that could be moved outwards
         if self.box:
             far = np.minimum(middle, n - middle) - h.max(axis=1)
             alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)

@@ -40,8 +40,8 @@ class Neighbors:
     unit : str, optional
         Column that names the person (or household, ...) of a row. By default each row is a unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used. The gate drops further rows (`gate/units.py`), so the limit
-        is not part of the guarantee.
+        Largest number of rows of one unit that are used. Further rows are dropped before any computation
+        (`gate/units.py`), so the limit is not part of the guarantee.
 
     Raises
     ------
@@ -79,8 +79,8 @@ class Neighbors:
         Parameters
         ----------
         folded : bool
-            Whether the vectors of a unit's rows are added before the set bounds their sum, so that a unit contributes
-            once.
+            Whether the vectors of a unit's rows are added, and then their sum is projected into the set of possible
+            contributions, so that a unit contributes once.
         may_be_absent : bool
             Whether a row may contribute nothing: it is incomplete, outside the subset, or beyond `rows_per_unit`.
         """
@@ -573,9 +573,9 @@ def _rho(promise: Promise) -> float:
 
 
 def sums(promises: tuple[Promise, ...], delta: float) -> float:
-    """Return an eps that these guarantees have together at `delta`, from sums of eps and delta, or of mu^2.
+    """Return an eps for which the composition of the guarantees is (eps, delta)-DP, from sums of eps and delta or mu^2.
 
-    It is infinite if neither sum is finite, as for a guarantee in mu together with one in (eps, delta).
+    It is infinite if neither sum is finite, as for a guarantee in mu together with a guarantee in (eps, delta).
     """
     eps, lost = 0.0, 0.0
     for promise in promises:

@@ -1,4 +1,4 @@
-"""Sets of the contributions of a row or privacy unit. Projection into the set is the proof of the sensitivity.
+"""Sets of the contributions of a row or privacy unit; projection into a set bounds the sensitivity of a total.
 
 A set states two numbers in each norm: the largest distance between two contributions, and the largest length of a
 contribution. `Set.sensitivity` derives the sensitivity from them, for each neighbouring relation.
@@ -103,8 +103,8 @@ class Set(ABC):
     def project(self, rows: FloatArray) -> FloatArray:
         """Return the rows' vectors, each projected into the set and onto the set's grid, independently of other rows.
 
-        The sensitivity rests on this projection: any float64 is moved inside, NaN to zero, infinities to the ends.
-        Members of the set do not change.
+        The sensitivity rests on this projection: every vector of float64 numbers is moved into the set. NaN counts as
+        zero, and an infinite coordinate as a very large number of the same sign. Members of the set do not change.
         """
 
     def contribution(self, rows: FloatArray) -> FloatArray:
@@ -121,10 +121,16 @@ class Set(ABC):
 
     @abstractmethod
     def length(self, norm: str, exchange: bool = True) -> float:
-        """Return the largest length of a contribution; weights of "replace" if `exchange`, else of "add_remove"."""
+        """Return the largest length of a contribution, with the coordinate weights of the neighbouring relation.
+
+        These are the weights of "replace" if `exchange`, else the weights of "add_remove" (see `weights`).
+        """
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
-        """Return the free weights of coordinates: factors that lower a coordinate's noise at the same sensitivity."""
+        """Return the free weights of coordinates: factors that lower a coordinate's noise at the same sensitivity.
+
+        They may differ between "replace" (`exchange`) and "add_remove".
+        """
         return np.ones(self.size)
 
     def sensitivity(self, norm: str, relation: Relation) -> Sensitivity:

@@ -128,8 +128,9 @@ class ByCell(Set):
 
     Each row is in one cell. Two rows differ either within a cell, or by two contributions in different cells: the
     distance is the larger of the inner distance and 2 (l1), sqrt 2 (l2) or 1 (linf) times the inner length. Each cell
-    has the coordinate weights of `inner`. Even under "replace" a row may leave one cell and enter another, so the
-    inner length must be proved: an inner set with a public count, which proves no length, is refused.
+    has the coordinate weights of `inner`. Even under "replace" a row may leave one cell and enter another, so a bound
+    on the length of the members of `inner` is needed. A set `inner` that proves no such bound, because its number of
+    rows is public, is refused.
     """
 
     inner: Set
@@ -190,21 +191,22 @@ class ByCell(Set):
 class Line(Set):
     """Values in [low, high], for mechanisms that use single values in their order and never a sum.
 
-    In the norm "rank" both lengths are 1: a change of one row changes one value. The mechanism's theorem bounds the
-    effect on a rank; it also reads the fields here, and whether the relation lets a value appear or vanish.
+    In the norm "rank" both the distance and the length are 1, because a change of one row changes one value. The
+    theorem of the mechanism bounds the effect of one changed value on a rank; it depends on the fields of this class,
+    and on whether a value may be added or removed, or only be replaced.
 
     Parameters
     ----------
     low, high : float
-        Public range. Values outside are moved to the nearer end; NaN counts as zero.
+        Public range. Values outside are moved to the nearest bound of the range; NaN counts as zero.
     grid : float
         Step of the public grid ``k * grid`` of values and releases; 0 means no grid. Values are rounded to the grid,
-        and moved to its last point inside the range.
+        and moved to its first or last point inside the range.
     dim : int
         Number of coordinates of a value, all of them in this range.
     about : tuple of float
         Approximate number of values, in each cell if there are several: public, or released before. It is not a bound;
-        a mechanism may decide by it which candidates are worth considering.
+        a mechanism may use it to decide which candidates are worth considering.
     """
 
     low: float

@@ -20,10 +20,11 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 class CodedProducts(BoxProducts):
     """Second moments as in `BoxProducts`, of rows with a group of dummies for each factor.
 
-    The row function returns (number of the level in each group, root of the weight, all other entries times the root).
-    The number after a group's last level stands for none of its levels; numbers outside are moved to the nearest level.
-    Whatever the row function returned, a projected row represents a row of `BoxProducts` with the root of its weight
-    at its level in each group. Its contribution is the same, so the lengths of `BoxProducts` hold.
+    The row function returns (number of the level in each group, root of the weight, all other entries multiplied by the
+    root of the weight). The number after a group's last level means that the row has none of its levels; numbers
+    outside are moved to the nearest level. Whatever the row function returned, a projected row represents a row of
+    `BoxProducts` that has, in each group, the root of its weight at its level and zeros elsewhere. Its contribution is
+    the contribution of this row, so the bounds on distances and lengths proved in `BoxProducts` apply.
 
     *Total*: products with groups are summed by level, as integers of at most 2^42.
     """
@@ -92,12 +93,13 @@ class CodedProducts(BoxProducts):
 class LevelProducts(Products):
     """Second moments of m-vectors of length at most `radius`, with one nonzero entry among the first `levels`, or none.
 
-    The row function returns (index of this entry, its value, the entries after the first `levels`); an index outside
-    is moved to the nearest level. A projected row stands for a member of `Products` whatever the row function returned.
-    Products of two different entries among the first `levels` are zero in each row and are not released. Zeros add
-    nothing to a weighted sum of squares, and stay zero in the matrix: the lengths of `Products` hold, in both norms.
+    The row function returns (index of the nonzero entry, its value, the entries after the first `levels`); an index
+    outside is moved to the nearest level. Whatever the row function returned, a projected row represents a member of
+    `Products`. Products of two different entries among the first `levels` are zero in each row and are not released.
+    Such zeros add nothing to a weighted sum of squares, and the corresponding entries of the matrix are zero for all
+    rows. So the bounds on distances and lengths proved in `Products` apply, in both norms.
 
-    *Total*: squares of the first entries, and their products with the others, are summed by level, as integers.
+    *Total*: squares of the first entries, and their products with the other entries, are summed by level, as integers.
     """
 
     levels: int = 1

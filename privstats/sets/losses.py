@@ -1,8 +1,9 @@
-"""Sets for mechanisms that minimise, or draw theta by, a sum of losses: bounds of a row's score, loss, curvature.
+"""Sets for mechanisms that minimise a sum of losses, or draw theta with a density that depends on this sum.
 
-The lengths are those of a score (the derivative of a row's loss by theta) in the norms "score l1", "score l2", "score
-linf" and "score hull", and of the loss itself in the norm "loss". These names differ from those of contributions, so
-that mechanisms that add noise to sums refuse these sets.
+A set bounds a row's score, loss and curvature. Its lengths are those of a score (the derivative of a row's loss with
+respect to theta) in the norms "score l1", "score l2", "score linf" and "score hull", and of the loss itself in the norm
+"loss". These names differ from the names of the norms of contributions, so that mechanisms that add noise to sums
+refuse these sets.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class SquaredLosses(Packed):
 
     A row is the vector (1, x without the intercept, y). A row of weight w in [0, 1] is ``sqrt(w)`` times this vector
     and has w times the loss. The normal equations determine the sum of losses: a contribution consists of the products
-    of the vector's entries, except ``y^2`` (and, without an intercept, the products with the 1).
+    of the vector's entries, except ``y^2`` and, if there is no intercept, except the products with the first entry, 1.
 
     Parameters
     ----------
@@ -39,13 +40,15 @@ class SquaredLosses(Packed):
 
     Notes
     -----
-    The gradient is ``-x u`` with the residual ``|u| = |y - x'theta| <= 1 + |theta|_1``, and x lies in the cube: the
-    gradient's length is at most 1 (linf), sqrt(m) (l2) or m (l1) times this bound. Gradients of two rows may be
-    opposite, so their distance is twice that. The bounds are reached in linf where a coefficient is zero, in the other
-    norms at theta = 0. The lengths are given for ``|theta|_1 = theta_bound``; at another theta they are ``(1 +
-    |theta|_1) / (1 + theta_bound)`` times as large. (Reimherr and Awan 2019, section 4.1, write 4 (1 + B) for the loss
-    without 1/2, with B for |theta|_1; their theorem allows the function of theta.) The loss lies between 0 and (1 +
-    theta_bound)^2 / 2, the largest change by one row. The curvature x x' has rank one and eigenvalue |x|^2 <= m.
+    The gradient is ``-x u`` with the residual u, ``|u| = |y - x'theta| <= 1 + |theta|_1``, and x lies in the cube. So
+    the gradient's length is at most 1 (linf), sqrt(m) (l2) or m (l1) times the bound ``1 + |theta|_1``. Gradients of
+    two rows may be opposite, so their distance is at most twice the largest length. The bounds are reached in linf
+    where a coefficient is zero, in the other norms at theta = 0. The lengths are given for ``|theta|_1 =
+    theta_bound``; at another theta they are ``(1 + |theta|_1) / (1 + theta_bound)`` times as large. (Reimherr and Awan
+    2019, section 4.1, write the constant 4 (1 + B), for the loss without 1/2 and with B a bound of |theta|_1; their
+    theorem also holds with a sensitivity that is a function of theta, such as this one.) The loss lies between 0 and
+    (1 + theta_bound)^2 / 2, which is the largest change due to one row. The curvature x x' has rank one and the
+    eigenvalue |x|^2 <= m.
     """
 
     m: int
@@ -119,8 +122,8 @@ class CheckLosses(Set):
     -----
     Let ``M = max(tau, 1 - tau)`` and X be the set of the rows' x. The gradient ``(1{y <= x'theta} - tau) x`` lies in
     ``W = {(1 - tau) x, -tau x : x in X}``, and a subgradient lies in the convex hull of W. The hull contains zero:
-    ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So rows that weigh less, or are missing, stay in the hull, whose
-    diameter in any norm is that of W.
+    ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So the gradients of rows that weigh less, or are missing, lie in the
+    hull, too. The diameter of the hull in any norm is the diameter of W.
 
     *Length*: a member of the hull has length at most ``M sup |x|``, that is M times 1 (linf), sqrt(m) (l2) or m (l1).
     The smallest symmetric convex body that contains W is M times the cube: under add/remove the norm "hull" is linf.
@@ -139,8 +142,8 @@ class CheckLosses(Set):
 
     *Loss*: an additive constant does not change a density proportional to exp(-loss), so the sensitivity is half of
     the range over which the change of the sum varies with theta. One row's loss lies between 0 and ``M (1 +
-    theta_bound)`` and varies by at most ``2 M theta_bound``: the sensitivity is half of the smaller under add/remove,
-    twice that under replace. (Reimherr and Awan have ``2 M (1 + theta_bound)`` for the latter.)
+    theta_bound)`` and varies by at most ``2 M theta_bound``. Let R be the smaller of these two ranges. The sensitivity
+    is R / 2 under add/remove, and R under replace. (Reimherr and Awan have ``2 M (1 + theta_bound)`` under replace.)
     """
 
     m: int

@@ -12,15 +12,16 @@ from privstats.sets.cells import ByCell
 class Stretches(ByCell):
     """Values in groups (cells), each with its own range: the row function returns (group number, value).
 
-    The ends do not limit the cells to which a row can contribute, and change no length of `ByCell`: a mechanism that
-    uses the values of one cell clamps each of them to the cell's ends.
+    The ranges `ends` do not limit the cells to which a row can contribute, and do not change the bounds on distances
+    and lengths proved in `ByCell`: a mechanism that uses the values of one cell clamps each of these values to the
+    cell's range.
 
     Parameters
     ----------
     inner : Line
     cells : int
     ends : tuple of (float, float)
-        Lower and upper end of each cell, from earlier releases.
+        Lower and upper bound of the values in each cell, from earlier releases.
     """
 
     ends: tuple[tuple[float, float], ...] = ()

@@ -20,7 +20,7 @@ from privstats.sets.base import Pairs, Set, clipped, known, onto_ball, positive_
 class Ball(Set):
     """Vectors of l2 length at most `radius`; projection of a score into the ball is clipping.
 
-    Two members are at most 2 radius apart in l2 and in linf, and at most sqrt(dim) times that in l1.
+    Two members are at most 2 radius apart in l2 and in linf, and at most 2 radius sqrt(dim) apart in l1.
     """
 
     m: int
@@ -108,7 +108,7 @@ class Fractions(Set):
 
 @dataclass(frozen=True)
 class Packed(Set):
-    """Vectors whose products of entries are summed and released as a packed symmetric matrix.
+    """Vectors v with products v_i v_j of entries, which are summed over rows and released as a packed symmetric matrix.
 
     Attributes
     ----------
@@ -158,10 +158,11 @@ class Packed(Set):
 class Products(Packed):
     """Products ``v_i v_j``, i <= j, of the coordinates of vectors v of length at most `radius`.
 
-    *l2*, squares weighted by 1 / sqrt 2: v and w have squared distance ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2
-    (v'w)^2) / 2``, at most radius^4, and the squared length of a contribution half of that. With one entry, both are
-    half of radius^4. *nuclear*: the distance is ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, the length radius^2;
-    with one entry both are radius^2.
+    *l2*, squares weighted by 1 / sqrt 2: the squared distance of the contributions of v and w is ``|vv' - ww'|_F^2 / 2
+    = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared length of a contribution is at most radius^4 / 2.
+    With one entry, the squared distance is also at most radius^4 / 2. *nuclear*: the distance is ``|vv' - ww'|_* <=
+    |v|^2 + |w|^2 <= 2 radius^2``, and the length is at most radius^2; with one entry the distance is also at most
+    radius^2.
     """
 
     m: int
@@ -202,8 +203,9 @@ class Products(Packed):
 class SquaredEntries(Products):
     """Squares ``v_i^2`` of the coordinates of vectors v of length at most `radius`.
 
-    *l1*: contributions are nonnegative and add up to at most radius^2, so two of them differ by at most 2 radius^2, or
-    radius^2 if there is only one entry. *l2*: by sqrt 2 radius^2. *linf*: by radius^2. Each is at most radius^2 long.
+    Contributions are nonnegative and add up to at most radius^2. So two contributions differ by at most 2 radius^2 in
+    l1, sqrt 2 radius^2 in l2 and radius^2 in linf, and by at most radius^2 in each norm if there is only one entry. The
+    length of a contribution is at most radius^2 in each norm.
     """
 
     @cached_property
@@ -223,14 +225,16 @@ class SquaredEntries(Products):
 
 @dataclass(frozen=True)
 class SumAndProducts(Packed):
-    """Sums of clipped scores s, |s| <= B, and of ss', whose release does not raise the noise of the first sum.
+    """Sums of clipped scores s, |s| <= B, and of ss'; releasing ss' does not increase the noise of the sum of s.
 
-    The upper triangle of the sum of ``(s, B)(s, B)'`` is released without its corner B^2; squares weigh 1 / sqrt 2.
+    The upper triangle of the sum of ``(s, B)(s, B)'`` is released without its corner B^2; squares have the weight 1 /
+    sqrt 2.
 
-    **l2*: the squared distance of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
-    |t|; at |s| = |t| = B with angle cosine c it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``, and at t = 0 ``3/2 B^4``. The
-    maximum is 4 B^4, at c = -1. So the distance is 2 B^2, and the length of a contribution ``sqrt(1.5) B^2``. The sum
-    of s (the released sum B s divided by B) has the same noise as if released alone with sensitivity 2 B.
+    *l2*: the squared distance of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
+    |t|; at |s| = |t| = B with angle cosine c it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``, and at t = 0 it is ``3/2 B^4``.
+    The maximum is 4 B^4, at c = -1. So the distance is at most 2 B^2, and the length of a contribution at most
+    ``sqrt(1.5) B^2``. The sum of s (the released sum of B s, divided by B) has the same noise as if it were released
+    alone with sensitivity 2 B.
     """
 
     m: int
@@ -279,7 +283,8 @@ class SumAndProducts(Packed):
         return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
 
 
-_L2_SQUARES = 1 / math.sqrt(2)  # l2 norm, add/remove: squared weight of squares with the least total noise variance
+# l2 norm, add/remove: the squared weight of a square for which the total variance of the noise is least
+_L2_SQUARES = 1 / math.sqrt(2)
 _L1_COUNT = 0.5  # l1 norm, no intercept: weight of the count, which raises the sensitivity q(q+1)/2 by 1/2
 
 
@@ -287,8 +292,8 @@ _L1_COUNT = 0.5  # l1 norm, no intercept: weight of the count, which raises the 
 class BoxProducts(Packed):
     """Products ``r_i r_j`` of rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``: second moments.
 
-    A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution lies between that of r and zero, so it is no further
-    from any other point than the farther of these two.
+    A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution is a point of the segment between zero and the
+    contribution of r, so its distance from any other point is at most the larger of the distances of these two.
 
     The squares and cross products of z are released; with an `intercept` also the first-order products ``1 z_j``; and
     the count ``1 1`` if `counted`. Each norm has its own *free weights*: factors of coordinates that lower their noise
@@ -325,9 +330,10 @@ class BoxProducts(Packed):
 
     *l2*, replace: with T = T0 + sum B_i the squared shift is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i -
     p'_i)^2`` and ``|rr' - ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``, convex in (p, p'), so largest at vertices.
-    With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)`` no vertex exceeds T^2: if p is at its maximum and p' zero on entries with
-    sum of B_i equal to b1, and the reverse on entries with sum b2, the excess is at most ``(b1^2 + b2^2 - (T - T0)(b1 +
-    b2)) / 2 <= 0``. In groups c_i^2 = 1/2. A zero row is at squared distance T^2 - T0 + (count weight)^2.
+    With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)`` no vertex exceeds T^2: let b1 be the sum of B_i over the entries where p
+    is at its maximum and p' is zero, and b2 the sum over the entries where p' is at its maximum and p is zero; then the
+    excess over T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. In groups c_i^2 = 1/2. A zero row is at
+    squared distance T^2 - T0 + (count weight)^2.
 
     *nuclear*, with D = diag(1, sqrt B_1, ..., sqrt B_q): ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and at
     most T from a zero row (Awan and Slavkovic's moments as a matrix; the bound is the triangle inequality for rank
@@ -335,8 +341,8 @@ class BoxProducts(Packed):
     weight T is free under replace. A single square changes by at most T.
 
     *hull*, replace: the body K contains all differences by construction, squares doubled, so the size is 1 (`body`);
-    the count is one more coordinate in [-1, 1]. A row and zero differ as a row and one with z = 0 do. Without an
-    intercept K is the box [-2, 2]^dim.
+    the count is one more coordinate in [-1, 1]. The difference of a row and a missing row is the difference of the row
+    and a row with z = 0, apart from the count. Without an intercept K is the box [-2, 2]^dim.
 
     *Add/remove*: the distance from zero, with all products at 1.
     """
@@ -414,7 +420,12 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return the largest (distance, length), weights of squares (index 0 unused), weight of count, and scales."""
+        """Return bounds and weights in a norm, for "replace" (`exchange`) or "add_remove".
+
+        These are the largest distance and the largest length of contributions; the weights of the squares, shape (q +
+        1,), of which the first entry is not used; the weight of the count; and the scales of the entries of a row,
+        shape (q + 1,), whose products are the weights of the cross-products.
+        """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
             raise OptionError(
@@ -462,7 +473,10 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows with the first entry (root of a weight) clamped to [0, 1], and the others to at most this entry."""
+    """Return rows with the first entry (root of a weight) clamped to [0, 1], and the others to at most this entry.
+
+    The other entries are clamped in absolute value.
+    """
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
     return np.clip(inside, -root, root, out=inside)
@@ -472,14 +486,19 @@ def under_the_first(rows: FloatArray) -> FloatArray:
 class Squares(Set):
     """Values u and squares u^2 of k columns with ``|u| <= 1``; if `counted`, a row is (1, u) and the 1s are summed.
 
-    A row of weight w in [0, 1] is (w, w u, w u^2), which lies between the contribution of the unweighted row and zero.
+    A row of weight w in [0, 1] is (w, w u, w u^2), a point of the segment between zero and the contribution of the
+    unweighted row.
 
-    *Replace*, weights c of the count (times k in l1, sqrt k in l2) and w of each square. In each column, two rows that
-    are present differ in (u, w u^2) by at most 2, the distance of u = 1 and u = -1. For u = 1 and v = -t, the worst
-    pairs of opposite sign, t in [0, 1]: in l1 ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2; in l2 ``(1 + t)^2 (1 +
-    w^2 (1 - t)^2) <= 4`` for w <= 1.6; in linf for w <= 2. Values of equal sign differ by at most 1 and w, and so do a
-    row and zero, apart from the row's 1: c + 1 + w <= 2, c^2 + 1 + w^2 <= 4, and c <= 2 in the three norms.
-    *Add/remove*: the length of a row. So under "replace" neither the squares nor the count raise the sensitivity.
+    *Replace*: let c be the weight of the count (times k in l1, times sqrt k in l2) and w the weight of each square. In
+    each column, two rows that are present differ in (u, w u^2) by at most 2, the distance between u = 1 and u = -1. To
+    prove this for values of opposite sign, take the worst pairs u = 1 and v = -t with t in [0, 1]. In l1, ``(1 + t)(1 +
+    w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf the bound holds
+    for w <= 2. Values of equal sign differ by at most 1, and their weighted squares by at most w. A row and a missing
+    row differ by at most 1 and w in each column, too, and by the count. So the three norms require c + 1 + w <= 2 (l1),
+    c^2 + 1 + w^2 <= 4 (l2), and c <= 2 (linf).
+
+    *Add/remove*: the sensitivity is the length of a row. So under "replace" neither the squares nor the count raise the
+    sensitivity.
 
     Parameters
     ----------

@@ -84,9 +84,10 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates that each change the fit at one distinct vector x of predictors, if possible at no other.
+        """Return coordinates that each change the fit at one distinct vector x of predictors, and at few others.
 
-        If responses are tied as well, scores are step functions of these fits: constant between ties.
+        Each coordinate changes the fit at one of the distinct x, and at no other distinct x if there are not more than
+        d. If responses are tied as well, scores are step functions of these fits: constant between ties.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
