@@ -1,4 +1,7 @@
-"""Error of the last iterate of noisy steps: the covariance of the noise, and the part left of the starting error."""
+"""Error of the last iterate of noisy steps: the covariance of its noise, and what remains of the starting error.
+
+The starting error is the difference of the starting value from the minimiser.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the error that is left from the start theta = 0, and the directions in which this error is unknown.
+    """Return the remaining part of the error of the start theta = 0, and the directions in which it is unknown.
 
     Parameters
     ----------
@@ -51,12 +54,12 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     theta : ndarray, shape (c,)
         Last iterate.
     most : float
-        Largest share of the starting error that may be left in a direction with a known error.
+        Largest fraction of the starting error that may remain in a direction with a known error.
 
     Returns
     -------
     lag : ndarray, shape (c,)
-        Error ``left (I - left)^-1 theta`` in the other directions.
+        Error ``left (I - left)^-1 theta`` in the directions with a known error.
     unknown : ndarray, shape (c, l)
         Directions with unknown error, each of length 1.
     """

@@ -17,10 +17,10 @@ from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
 LEAST_P = 1e-100  # smallest p-value if some noise is not normal: quantiles of Student's law overflow further out
-HALVINGS = 16  # number of halvings of an interval of log levels: p-values are too large by at most .4 % of themselves
+HALVINGS = 16  # number of halvings of an interval of log levels, after which p-values are too large by at most .4 %
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
 SIMULATED = 0.02  # smallest share of non-normal noise in a variance at which the noise is simulated
-UNRESOLVED = 1 / (1 + DRAWS)  # tail probability below which simulated draws show no quantile
+UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability whose quantile can be estimated from the simulated draws
 WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values are tabulated
 ALLOWANCE_CELLS = 2048  # number of intervals of bias bounds in the table of critical values
 
@@ -29,8 +29,8 @@ ALLOWANCE_CELLS = 2048  # number of intervals of bias bounds in the table of cri
 class ErrorLaw:
     """Distributions of q errors X + b: X is symmetric about zero, and b is an unknown bias of at most `allowance`.
 
-    X is `rest` times Student's t with `freedom` degrees of freedom, plus independent noise that is simulated, with a
-    discrete distribution.
+    X is the sum of two independent parts: `rest` times Student's t with `freedom` degrees of freedom, and simulated
+    noise with a discrete distribution.
 
     Parameters
     ----------
@@ -47,8 +47,9 @@ class ErrorLaw:
     finest : ndarray, shape (q,)
         Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
     far : callable, optional
-        Returns scale and degrees of freedom of the Student part without any noise that is not normal, and a bound on
-        the quantiles of this noise. They give the lengths at levels that draws do not reach.
+        Function without arguments, for levels too small for the simulated draws. It returns the scale and the degrees
+        of freedom of a Student part that contains no non-normal noise at all, and a function that bounds the quantiles
+        of all non-normal noise.
     """
 
     sd: FloatArray
@@ -82,9 +83,10 @@ class ErrorLaw:
         return np.asarray(self.weights @ tails / len(signs), dtype=float)
 
     def lengths(self, alpha: float) -> FloatArray:
-        """Return the half-lengths of intervals at level 1 - alpha, shape (q,): where `exceeds` is alpha.
+        """Return the half-lengths of intervals at level 1 - alpha, shape (q,), at which `exceeds` is alpha.
 
-        At levels that draws do not show they are bounds: quantiles of the two parts of X, at half of alpha each.
+        If alpha is too small for an estimate from the simulated draws, upper bounds are returned: the sum of the
+        quantiles of the two parts of X, each at level alpha / 2.
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:
@@ -96,7 +98,7 @@ class ErrorLaw:
 
     @property
     def _least(self) -> float:
-        """Smallest level at which draws show the quantiles."""
+        """Smallest alpha whose quantile can be estimated from the simulated draws."""
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
@@ -127,7 +129,10 @@ class ErrorLaw:
         return np.where(self.sd > 0, half, np.where(self.sd == 0, self.allowance, np.nan))
 
     def pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return two-sided p-values of estimates at a distance from a hypothesis, shape (q,), that match `lengths`."""
+        """Return two-sided p-values of estimates at given distances from a hypothesis, shape (q,).
+
+        They agree with the interval half-lengths of `lengths`.
+        """
         p = self.exceeds(np.abs(distance))
         if self.far is not None and (p < self._least).any():
             p = np.where(p < self._least, self._far_pvalues(np.abs(distance)), p)
@@ -188,10 +193,10 @@ def mixed_law(
     freedom : callable
         Function from the variance of the normal part to its degrees of freedom.
     draws : callable
-        Returns draws of the noise that is not normal, shape (draws, q). It is called only if this noise is so large
-        a part of some variance that its law makes a difference.
+        Returns draws of the noise that is not normal, shape (draws, q). It is called only if this noise is more than
+        the share `SIMULATED` of some variance; otherwise the noise is treated as normal.
     noises : callable
-        Returns the independent parts of this noise, of q coordinates each.
+        Returns the independent parts of the noise that is not normal, of q coordinates each.
     """
 
     @cache

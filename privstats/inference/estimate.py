@@ -43,14 +43,16 @@ __all__ = [
 ]
 
 NEW = 0.98  # an interval with a bias bound above this share of the coefficient's public range is uninformative
-UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound by unidentified directions, over the 95 % half-length
-MOST_UNIDENTIFIED = 50.0  # largest bias bound by unidentified directions, in std errors, of estimates that are reported
+UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound due to unidentified directions, divided by the 95 % half-length
+# largest bias bound due to unidentified directions, in std errors, with which an estimate is reported
+MOST_UNIDENTIFIED = 50.0
 WIDEST_ETA = 10.0  # an interval is not reported if its half-length moves the linear predictor by this many sds
 FULL_RANK = 1e-6  # smallest ratio of a triangular matrix's diagonal entries at which equations are solved directly
 EXACT = 1e-8  # relative size of a contrast's component in the null space below which it is a rounding error
 CELLS = 1000  # number of equally probable chi-square values in the computation of a noncentral F distribution
-VISIBLE = 0.2  # std errors: a note reports any bias bound by unidentified directions above this
-MOVED = 1.0  # std errors: a note reports any bias bound by clipping above this; smaller ones are in `tidy` only
+VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std errors, that a note reports
+# smallest bias bound due to clipping or starting values, in std errors, that a note reports; `tidy` has all of them
+MOVED = 1.0
 
 
 UNSAVED = ("_draws", "_given", "_own_law")  # names of cached values, which are not saved but computed after loading
@@ -67,7 +69,8 @@ class Coordinates:
     matrix : ndarray, shape (c, m)
         Matrix that maps changes of t to changes of theta.
     hidden : ndarray, shape (c, l)
-        Directions of theta about which the rows used have no information, by the coding of factors; often none.
+        Directions of theta about which the rows used have no information, because of the coding of factors; usually
+        there are no such directions.
     """
 
     origin: FloatArray
@@ -188,7 +191,7 @@ class Estimate(ABC):
         return self.contrast(np.eye(len(self.names)))[4]
 
     def bias_bound(self) -> FloatArray:
-        """Return the bias bounds of the estimates, for which p-values and intervals allow, shape (k,)."""
+        """Return the bias bounds of the estimates that the p-values and intervals allow for, shape (k,)."""
         return np.where(np.isnan(self.coefficients()[2]), np.nan, 0.0)
 
 
@@ -209,8 +212,8 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to theta.
     signal : float
-        Bound for an unidentified direction v: ``(v't)^2 information <= signal^2``. This information is the largest that
-        noise may hide, and at most `usual`.
+        Bound for an unidentified direction v: ``(v't)^2 information <= signal^2``. The information is the largest
+        information along v that the noise of the Hessian may hide, but at most `usual`.
     usual : float
         Typical information along a direction; noise may be many times larger.
     known : ndarray, shape (m,), optional
@@ -224,12 +227,13 @@ class EstimatingEquation:
     freedom : float
         Residual degrees of freedom of the score's variance.
     meat_noise : NoisyMatrix, optional
-        Noise of a released score variance (the value is not used). It lengthens intervals by fewer degrees of freedom.
+        Noise of a released score variance (the value is not used). It reduces the degrees of freedom, which lengthens
+        the intervals.
     per_eta : ndarray, shape (c,), optional
         Change of each coefficient that changes the linear predictor by one std dev, for models with a link.
     within : ndarray, shape (c, p), optional
-        Public bounds: theta is ``within @ phi`` with each ``|phi| <= 1``. These then limit theta along unidentified
-        directions, in place of `signal`.
+        Public bounds: theta is ``within @ phi`` with every entry of phi in [-1, 1]. If given, these bounds, and not
+        `signal`, limit theta along unidentified directions.
     """
 
     score: FloatArray
@@ -338,11 +342,12 @@ class EstimatingEquation:
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return theta's bias bounds due to unidentified directions, (c, l), and bounds on the errors of these bounds.
 
-        Let the Hessian be H = A + N with noise N, v an unidentified direction, t the truth. Beside noise at the
-        estimate, the estimate of theta lacks ``(v + H^-1 N v) v't``, with H^-1 on identified directions. Noise may have
-        made an entry of v small and not that of the sum, so both terms are bounded, the second by its sd at the largest
-        v't. The bound on v't is `within` alone: the information along v may be far less than noise could hide, and v't
-        accordingly larger.
+        Let the Hessian be H = A + N with noise N, v an unidentified direction and t the true parameter. If the noise is
+        evaluated at the estimate, the remaining error of the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the
+        inverse on the identified directions. Noise may make an entry of v small although the same entry of ``v + H^-1 N
+        v`` is not. So both terms are bounded: the second term by its sd at the largest v't. If `within` is given, the
+        bound on v't is computed from `within` alone: the information along v may be far less than the noise could hide,
+        and v't accordingly larger. Otherwise the bounds of `unidentified` are used.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -357,7 +362,8 @@ class EstimatingEquation:
     def _ranges(self) -> FloatArray:
         """Return a matrix, shape (c, p), whose absolute row sums bound the coefficients before any release.
 
-        It is `within`, if given. Otherwise the bound is that one coefficient explains at most the square of `signal`.
+        It is `within`, if given. Otherwise it follows from the bound `signal`: the square of a coefficient, times the
+        information about this coefficient, is at most the square of `signal`.
         """
         if self.within is not None:
             return self.within
@@ -373,10 +379,14 @@ class NormalEstimate(Estimate):
 
     For a contrast R, let s be the standard error of ``R theta`` and a its bias bound, from clipping and unidentified
     directions. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` for an error X; p-values are tails of this
-    distribution. ``R theta`` is NaN in four cases: R has a component in `hidden` beyond rounding; s is zero or not
-    finite; the interval moves the linear predictor by `WIDEST_ETA` std devs; or the unidentified part of a exceeds both
-    a quarter of the 95 % half-length and either fifty s or nearly the range that the response leaves to ``R theta``. In
-    the last case the std error would not describe the error, or the interval would add little to public bounds.
+    distribution. ``R theta`` is NaN in four cases:
+
+    - R has a component in `hidden` that is larger than rounding errors;
+    - s is zero or not finite;
+    - the half-length of the interval changes the linear predictor by at least `WIDEST_ETA` std devs;
+    - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length, and also exceeds
+      fifty s or nearly the whole public range of ``R theta``: the std error would not describe the error, or the
+      interval would add little to the public range.
 
     Parameters
     ----------
@@ -397,7 +407,7 @@ class NormalEstimate(Estimate):
     per_eta : ndarray, shape (k,), optional
         Change of each coefficient that changes the linear predictor by one std dev, for models with a link.
     allowances : tuple of Allowance
-        Bounds on the bias by clipping, or by the starting value of an iteration.
+        Bounds on the bias due to clipping, or due to the starting value of an iteration.
     simulated : tuple of Loading
         Parts of the noise that are not normal.
     freedom : float
@@ -576,9 +586,9 @@ class NormalEstimate(Estimate):
         return np.asarray(draws + normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
-        """Return a mask of the rows of R with identified ``R theta``, shape (q,); all others are reported as NaN.
+        """Return a mask of the rows of R with identified ``R theta``, shape (q,); other rows are reported as NaN.
 
-        If identified, ``R theta`` has a positive std error and interval length. The bias bound by unidentified
+        If identified, ``R theta`` has a positive std error and interval length. Its bias bound due to unidentified
         directions is a small part of the interval, or below the public range and `MOST_UNIDENTIFIED` std errors.
         """
         law = law or self.error_law(R)
@@ -639,7 +649,10 @@ class NormalEstimate(Estimate):
         return np.maximum(freedom, 1.0)
 
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
-        """Return draws of the non-normal noise in ``R theta``, (draws, q); if `apart`, only marginal laws are right."""
+        """Return draws of the non-normal noise in ``R theta``, shape (draws, q).
+
+        If `apart`, only the marginal distributions of the q coordinates are correct, and not their joint distribution.
+        """
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
         if all(one.coordinates == other.coordinates for one, other in zip(narrow, large, strict=True)):
@@ -692,13 +705,13 @@ class NormalEstimate(Estimate):
         return (replace(note("weak direction", names, size=size), about=()),)
 
     def _unreliable(self) -> tuple[Note, ...]:
-        """Return a note if noise is large beside the information; otherwise an empty tuple."""
+        """Return a note if noise is large relative to the information; otherwise an empty tuple."""
         if self.from_start:  # in an iteration, the Hessian's noise does not multiply the score's noise
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
     def _moved(self) -> tuple[Note, ...]:
-        """Return a note on coefficients with bias bounds, by clipping or starting values, above `MOVED` std errors."""
+        """Return a note on coefficients with a bias bound, due to clipping or start, above `MOVED` std errors."""
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
@@ -767,7 +780,8 @@ class Stacked:
 def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a root L, ``L L'`` the sampling variance of theta, shape (k, k); equal predictors give proportional L.
 
-    With G the matrix of `coordinates` and G'z the score in them, L is ``G hessian^-1 G' (var z)^1/2``, for any G.
+    Let G be the matrix of `coordinates`, and z the score with respect to theta, so that G'z is the score with respect
+    to t. Then L is ``G hessian^-1 G' (var z)^1/2``, for any G.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back
@@ -809,5 +823,5 @@ def _symmetric(matrix: FloatArray) -> FloatArray:
 
 
 def _quadratic(R: FloatArray, V: FloatArray) -> FloatArray:
-    """Return the variances ``r V r'`` for the rows r of R, shape (q,); negative values by rounding become 0."""
+    """Return the variances ``r V r'`` for the rows r of R, shape (q,); values that rounding made negative become 0."""
     return np.maximum(((thin(R) @ V) * R).sum(axis=1), 0.0)

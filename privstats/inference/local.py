@@ -48,9 +48,9 @@ class DescentCollector:
     With M the mean curvature, Q the mean square of the scores, ``R = I - eta M``, and noise of sd s in each score, the
     last iterate has the sampling covariance ``M^-1 Q M^-1 / n`` plus, exactly if the loss is quadratic, the noise
     covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. Intervals also
-    allow for the starting error that is left after K steps, ``R^K theta``. M and Q are means of noisy answers:
-    coefficients with less information in M than noise have no interval (`NoisyMatrix`), and the noise of Q lengthens
-    intervals by fewer degrees of freedom.
+    allow for the starting error that remains after K steps, ``R^K theta``. M and Q are means of noisy answers.
+    Coefficients with less information in M than noise have no interval (`NoisyMatrix`). The noise of Q reduces the
+    degrees of freedom, which lengthens the intervals.
 
     Parameters
     ----------

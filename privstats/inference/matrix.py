@@ -142,7 +142,7 @@ class NoisyMatrix:
     value : ndarray, shape (p, p)
         Released value.
     noise : MatrixNoise, optional
-        Noise U as it was added; None if the matrix is known exactly.
+        Noise U of the release, before any change of coordinates; None if the matrix is known exactly.
     map : ndarray, shape (P, p)
         Matrix by which coordinates were changed since the release.
     floor : float
@@ -291,7 +291,7 @@ class NoisyMatrix:
         return np.arange(len(values)) <= (behind[-1] if behind.size else -1)
 
     def power(self, exponent: float) -> FloatArray:
-        """Return the matrix to the power `exponent` on its identified directions; it is zero on the others."""
+        """Return the matrix to the power `exponent` on identified directions; it is zero on unidentified directions."""
         values, vectors, least = self.eigen
         powers = np.where(self._lost, 0.0, np.maximum(values, least) ** exponent)
         return (vectors * powers) @ vectors.T
@@ -328,7 +328,7 @@ class NoisyMatrix:
 
 
 def tied(values: FloatArray) -> list[slice]:
-    """Return slices of an ascending sequence of eigenvalues; those in one slice are equal up to rounding.
+    """Return slices of an ascending sequence of eigenvalues; the eigenvalues in one slice are equal up to rounding.
 
     >>> tied(np.array([1.0, 2.0, 2.0, 3.0]))
     [slice(1, 3, None)]

@@ -42,7 +42,7 @@ class Meat:
 
 
 def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Meat:
-    """Return the HC1 score variance: the released sum of ``u^2 x x'``, u residuals, times n / (n - p) (White 1980).
+    """Return the HC1 score variance: the sum of ``u^2 x x'`` times n / (n - p), with residuals u (White 1980).
 
     Parameters
     ----------
@@ -58,7 +58,10 @@ def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Me
 
 
 def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
-    """Return the cluster-robust score variance: a released sum times G / (G - 1), G clusters (Liang and Zeger 1986)."""
+    """Return the cluster-robust score variance of Liang and Zeger (1986).
+
+    It is the released sum of products of the clusters' scores times G / (G - 1), with G the number of clusters.
+    """
     freedom = max(1.0, units - 1)
     return _scaled(released, max(1.0, units) / freedom, max(1.0, min(freedom, units - coefficients)))
 
@@ -82,7 +85,7 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
     Returns
     -------
     Meat
-        Variance with ``sigma^2 = squares / (n - p)``, which `positive_mean` raises if it is small beside its noise.
+        Variance with ``sigma^2 = squares / (n - p)``; `positive_mean` raises sigma^2 if it is small relative to noise.
         The noise reduces the degrees of freedom.
     """
     freedom = max(1.0, rows - coefficients)
@@ -119,8 +122,9 @@ def multinomial(counts: FloatArray, total: float) -> FloatArray:
 def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at a quantile, for standard normal residuals.
 
-    This is Hall and Sheather's (1988) or, if larger, the half-width (at most `WIDEST`) at which the mean of the kernel
-    over all rows is `least`, so that the sum of the kernel exceeds the noise of its release.
+    It is the larger of two half-widths, but at most `WIDEST`: Hall and Sheather's (1988), and the half-width at which
+    the mean of the kernel over all rows is `least`. The second makes the sum of the kernel exceed the noise of its
+    release.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]
@@ -149,7 +153,10 @@ def kernel_mean(width: float, tau: float) -> float:
 
 
 def typical_size(tau: float) -> float:
-    """Return the median distance of a standard normal variable from its tau-quantile, for scales from residuals.
+    """Return the median distance of a standard normal variable from its tau-quantile.
+
+    The median distance of normal residuals from their tau-quantile, divided by this number, is their standard
+    deviation.
 
     >>> round(typical_size(0.5), 4)
     0.6745

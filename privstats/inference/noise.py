@@ -18,7 +18,8 @@ class Sums:
     """Linear combinations ``onto @ draw`` of a random noise vector, which several `Loading` objects share.
 
     A noise matrix times a vector has one combination for each row of the matrix, and each coordinate of the noise
-    vector enters at most two. So `onto` takes the memory of one matrix; dense coefficients would take it for each row.
+    vector contributes to at most two combinations. So the sparse array `onto` takes as much memory as one matrix; a
+    dense array would take as much memory as one matrix for each row.
 
     Parameters
     ----------

@@ -41,7 +41,8 @@ class Note:
 class _Prose(string.Formatter):
     """Formatter of the numbers in notes: ``~`` rounds to one decimal, and numbers from 10 on to whole numbers.
 
-    ``<`` also does this, for a ratio of noise to information, which is computed up to `CAP` only.
+    ``<`` rounds in the same way, and prints "at least" before the largest number, `CAP`. It is for ratios of noise to
+    information, which are computed up to `CAP` only.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -291,7 +292,11 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return a fit's notes in order: on known causes, on all that these causes do not explain, and on other causes."""
+    """Return the notes of a fit in the order in which they are printed.
+
+    The order is: notes on causes in `CAUSES`, notes of `others`, and further notes on causes. If there is a note of the
+    first kind, the notes in `others` on its symptoms are left out.
+    """
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
     return (*known, *rest, *(one for one in cause if one.key not in CAUSES))

@@ -24,7 +24,7 @@ class RankErrorLaw(Protocol):
     """Distribution of the errors in the ranks at which quantiles and the ends of their intervals were drawn."""
 
     def stretch(self, alpha: float) -> float:
-        """Return an interval's noise margin, in ranks, at level 1 - alpha, over that of the released interval."""
+        """Return the ratio of an interval's noise margins, in ranks, at level 1 - alpha and at the released level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,10 @@ class OrderStatisticEstimate(Estimate):
     """Estimates, each with an interval between two order statistics that were released at one confidence level.
 
     Contrasts recover variances from both ends of each interval (Zou and Donner 2008): squared lengths of independent
-    estimates add up; lengths of dependent ones add up, which is valid for any dependence. At another confidence level,
-    lengths of intervals in ranks follow from the sampling error and the known noise of ranks. The ratio ``length(alpha)
-    / length(released)`` in ranks is applied to lengths in the user's units; this is exact for a flat density.
+    estimates add up; lengths of dependent estimates add up, which is valid for any dependence. At another confidence
+    level, lengths of intervals in ranks follow from the sampling error and the known noise of ranks. The ratio
+    ``length(alpha) / length(released)`` in ranks is applied to lengths in the user's units; this is exact for a flat
+    density.
 
     Parameters
     ----------
@@ -210,7 +211,10 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of ``row theta - gap``: the alpha at which the interval of ``row theta`` ends there."""
+        """Return the p-value of the hypothesis that ``row theta`` is smaller than its estimate by `gap`.
+
+        It is the alpha at which the hypothetical value is an endpoint of the interval of ``row theta``.
+        """
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):
             return np.nan

@@ -15,9 +15,11 @@ from privstats.inference.weights import inverse_shares
 
 
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
-    """Return weighted means of several estimates of means by group; an estimate without a mean has weight 0 there.
+    """Return weighted means of several estimates of means by group.
 
-    On the same rows, all fits estimate one sampling variance; it is averaged, with errors of any dependence.
+    An estimate in which a mean is missing has weight 0 for this mean. If the estimates are from the same rows, all of
+    them estimate the same sampling variance. The average of these estimates is used, and its error is computed as for
+    the least favourable dependence of their errors.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]

@@ -8,9 +8,10 @@ estimates, and only noise is averaged: J_i is the inverse covariance of the nois
 variance of ``sum_i W_i L_i z``, which is the variance of one estimate if all L_i are equal.
 
 Given the weights, the pooled estimate is linear: noises are independent and keep their distributions, and bias bounds
-add up in absolute value. The weights also have errors. If a released matrix A + N estimates A, the relative error
-``N / A`` lowers the estimate and raises its weight by twice as much, so that the mean changes by up to ``(sd of N) /
-A`` times the noise of the estimate. `_with_turned` allows for the largest change, in the weakest identified direction.
+add up in absolute value. The weights also have errors. If a released matrix A + N estimates A, the relative error ``N /
+A`` lowers the estimate by this fraction and raises its weight by twice this fraction. The errors of estimate and weight
+are therefore dependent, and the mean changes by up to ``(sd of N) / A`` times the noise of the estimate. A bias bound
+(`_with_turned`) allows for the largest such change, in the weakest identified direction.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
 SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest
-MOST_OF_RANGE = 0.5  # largest half-length of an interval, over its public range, if directions are unidentified
+MOST_OF_RANGE = 0.5  # largest half-length of an interval, divided by its public range, if directions are unidentified
 NO_ANGLE = 1e-9  # sine of the angle to a space below which a direction is taken to lie in the space
 
 
@@ -35,9 +36,10 @@ NO_ANGLE = 1e-9  # sine of the angle to a space below which a direction is taken
 class Pooled(NormalEstimate):
     """A weighted mean of several normal estimates.
 
-    Unidentified directions of several estimates hardly ever coincide, so the mean has no unidentified direction, but
-    along such directions the mean is mostly error: intervals longer than a share of the coefficient's public range are
-    then not reported.
+    Unidentified directions of several estimates hardly ever coincide, so the mean has no unidentified direction. But
+    along an unidentified direction of one of the estimates, the error of the mean may be large. So an interval with a
+    large bias bound is reported only if its half-length is less than the share `MOST_OF_RANGE` of the public range of
+    the coefficient.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -49,7 +51,7 @@ class Pooled(NormalEstimate):
 
 
 def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEstimate:
-    """Return the weighted mean of normal estimates, and of their marginal effects if all estimates have these."""
+    """Return the weighted mean of normal estimates, and of their marginal effects if all estimates have them."""
     unit = _units(estimates)
     scaled = [_in_units(one, 1 / unit) for one in estimates]
     weights, nothing = _weights(scaled, same)
@@ -106,7 +108,8 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
     """Return the noises of the pooled sampling variance that are due to each estimate's released variance.
 
-    The variance V of one estimate has the factor w, the norm of its weight W, and not w^2 as in ``W V W'``.
+    With W the weight of an estimate and w its norm, the noise of the estimate's released variance V enters the pooled
+    variance with the factor w. It is therefore the noise of ``W V W' / w``.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)

@@ -28,7 +28,7 @@ class PooledRanks:
     parts: tuple[float, ...]
 
     def stretch(self, alpha: float) -> float:
-        """Return an interval's noise margin, in ranks, at level 1 - alpha, over that of the released interval."""
+        """Return the ratio of an interval's noise margins, in ranks, at level 1 - alpha and at the released level."""
         squares = (part * law.stretch(alpha) ** 2 for part, law in zip(self.parts, self.laws, strict=True))
         return float(np.sqrt(sum(squares)))
 

@@ -1,16 +1,16 @@
 """Linear functions of matrix-t noise: a small random matrix with the same distribution replaces a large one.
 
-Let W have a density proportional to ``det(I + W^2)^-s``. It is invariant under a change of the orthonormal basis (for
-W_00 = 0, if the first vector stays), and a leading submatrix of W has a density of the same kind. A linear function
-of W is ``<C, W>``, the sum of products of entries, with a symmetric C. If the orthonormal columns of V span the range
-of C, it is ``<V'CV, V'WV>``, and V'WV has the distribution of a submatrix with as many rows as C has rank. Noise
-``f'W v`` in a coefficient has rank 2 at any number of coefficients; missing entries of W (products of two dummies of
-one factor) raise the rank by a few.
+Let W have a density proportional to ``det(I + W^2)^-s``. The density is invariant under a change of the orthonormal
+basis (if W_00 = 0, under changes that keep the first basis vector), and a leading submatrix of W has a density of the
+same kind. A linear function of W is ``<C, W>``, the sum of products of entries, with a symmetric C. If the orthonormal
+columns of V span the range of C, it is ``<V'CV, V'WV>``, and V'WV has the distribution of a submatrix with as many rows
+as C has rank. Noise ``f'W v`` in a coefficient has rank 2 at any number of coefficients; missing entries of W (products
+of two dummies of one factor) raise the rank by a few.
 
-C is never computed. The released noise matrix U has the entries of W times public scales, which are products of two
-numbers. A noise ``f'(U a)`` is linear in W: its i-th term is linear in row i of W, so ``f'(U a) = <C, W>`` with
-``2 C = diag(f) B + B' diag(f)``. B has rank 1, or a few more if entries are missing: with ``B = L R'``, ``2 C = (f
-L) R' + R (f L)'``.
+C is never computed. The released noise matrix U has the entries of W times public scales, and each scale is a product
+of two numbers, one for the row and one for the column. A noise ``f'(U a)`` is linear in W: its i-th term is linear in
+row i of W, so ``f'(U a) = <C, W>`` with ``2 C = diag(f) B + B' diag(f)``. The rank of B is 1, or larger by a few if
+entries are missing: with ``B = L R'``, ``2 C = (f L) R' + R (f L)'``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import numpy as np
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-LEFT_OUT = 1e-7  # relative size below which the rest of a matrix is neglected; simulation resolves .01 only
+# relative size below which the rest of a matrix is neglected; simulated quantiles have relative errors of .01
+LEFT_OUT = 1e-7
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
@@ -34,7 +35,8 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     noise : Loading
         Noise that is not normal, such as matrix-t noise times a vector.
     apart : bool
-        Whether only the marginal distributions of coordinates must be the same; otherwise the joint distribution is.
+        Whether only the marginal distributions of coordinates must be the same; otherwise their joint distribution must
+        be the same, too.
     """
     law: Any = noise.law
     if noise.sums is None or not hasattr(law, "beyond"):
@@ -44,7 +46,8 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     hollow, inside = int(joined and not ((i == 0) & (j == 0)).any()), joined | (i > 0)
     onto, indices = noise.sums.onto.tocoo(), np.unique(np.concatenate([i[inside], j[inside]]))
     most = len(indices) // 2
-    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():  # the number of rows is not an entry of W
+    # noise of the released number of rows is independent of W, and is not reduced
+    if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():
         return noise
     if not apart and len(noise.matrix) > most:  # the joint distribution needs too many rows
         return noise

@@ -1,6 +1,7 @@
-"""Simulation of noise that is not normal, by its known distribution, for quantiles of linear functions of the noise.
+"""Simulation of noise that is not normal, from its known distribution, for quantiles of linear functions of the noise.
 
-The random stream is public and fixed, so that an interval is the same at each call. No noise of a release is from it.
+The random stream is public and fixed, so that an interval is the same at each call. The noise that is added to releases
+never comes from this stream.
 """
 
 from __future__ import annotations
@@ -98,12 +99,19 @@ def remembered(noise: Loading) -> bool:
 
 
 def _scaled(law: Any) -> Any:
-    """Return the distribution of objective perturbation's random linear term; any other distribution unchanged."""
+    """Return the noise distribution of `law`.
+
+    For objective perturbation, whose law also has a ridge, it is the distribution of the random linear term; otherwise
+    it is `law` itself.
+    """
     return getattr(law, "noise", law)
 
 
 def _work(noise: Loading) -> float:
-    """Return the work of a draw, in independent coordinates; dependent coordinates of a noise matrix count more."""
+    """Return the computational cost of one draw of a noise, in units of one independent coordinate.
+
+    The dependent coordinates of a noise matrix cost more than independent ones: k coordinates cost k^1.5 units.
+    """
     k = max(1, noise.coordinates)
     return float(k if getattr(noise.law, "pairs", None) is None else k**1.5)
 

@@ -131,8 +131,8 @@ class PointEstimate(Estimate):
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
         """Return the estimates, with the size of their noise, of a fit that spent the whole budget on them.
 
-        Along unidentified directions theta is taken as noise, of the largest possible size. Notes on intervals are left
-        out.
+        Along unidentified directions theta itself counts as noise, of the largest possible size. Notes on intervals are
+        left out.
 
         Parameters
         ----------
@@ -159,7 +159,8 @@ class PointEstimate(Estimate):
         if self.hidden is None or self.hidden_size is None:
             return sizes
         known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
-        if self.bound is not None:  # the bound of unidentified directions is not noise: it may be a small part only
+        # the bound along unidentified directions is not a standard deviation of noise: the error may be far smaller
+        if self.bound is not None:
             known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
         return np.where(known, sizes, np.nan)
 

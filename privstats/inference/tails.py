@@ -1,14 +1,16 @@
 """Bounds on quantiles of noise far in its tails, where draws of its law do not reach: never below the quantiles.
 
 For a symmetric log-concave density the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1 (Prekopa 1973), so
-``S(c) <= S(a)^(c / a)`` for c > a: beyond a quantile that draws do show, the tail is at most exponential. Linear
-functions and sums of such noises are log-concave, too.
+``S(c) <= S(a)^(c / a)`` for c > a. So beyond a quantile that can be estimated from draws, the tail decreases at least
+exponentially. Linear functions and sums of noises with log-concave densities have log-concave densities, too.
 
 Matrix-t noise has polynomial tails. With W of density proportional to ``det(I + W^2)^-s`` and a symmetric C of
-eigenvalues l_i and eigenvectors u_i, ``<C, W> = sum_i l_i u_i'W u_i``. Each ``u_i'W u_i`` has density proportional to
-``(1 + t^2)^-s_1``, that of a single entry, so ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability 1 - alpha. If
-W_00 = 0 the first row is taken apart: a combination of its entries of norm 1 is an entry a, of density proportional to
-``(1 + a^2)^-(2 s_2 - 1)``, and ``u'W u`` is ``(1 + a^2) t`` with t of density proportional to ``(1 + t^2)^-s_2``.
+eigenvalues l_i and eigenvectors u_i, ``<C, W> = sum_i l_i u_i'W u_i``. Each ``u_i'W u_i`` has the density of a single
+diagonal entry of W, proportional to ``(1 + t^2)^-s_1``. Let t(alpha) be the 1 - alpha quantile of ``|u_i'W u_i|``. Then
+``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability 1 - alpha, for r eigenvalues. If W_00 = 0 the first row is
+treated separately: a combination of its entries of norm 1 has the distribution of a single entry a, with density
+proportional to ``(1 + a^2)^-(2 s_2 - 1)``, and for a vector u in the remaining coordinates ``u'W u`` is ``(1 + a^2) t``
+with t of density proportional to ``(1 + t^2)^-s_2``.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from privstats.inference.noise import Loading
 from privstats.inference.simulate import noise_draws
 from privstats.numerics.law import FloatArray
 
-SHOWN = 100  # number of draws that are expected beyond the quantile from which a log-concave tail is continued
-COUNTED = 60  # rank, from the largest, of the draw that replaces this quantile; too small with a probability below 1e-5
+SHOWN = 100  # number of draws expected beyond the quantile from which a log-concave tail is extrapolated
+# rank, from the largest, of the draw used as an upper bound of this quantile; the draw is below the quantile with a
+# probability below 1e-5
+COUNTED = 60
 GAUSS = 2 / 3  # a symmetric unimodal law of variance 1 exceeds GAUSS / sqrt(alpha) with probability <= alpha (Gauss)
 
 Quantile = Callable[[FloatArray], FloatArray]

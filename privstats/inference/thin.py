@@ -1,4 +1,4 @@
-"""Sparse storage for large matrices with few non-zero entries, such as those that select or rescale columns."""
+"""Sparse storage for large matrices with few non-zero entries, such as matrices that select or rescale columns."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Family(ABC):
     support: ClassVar[tuple[float, float]]
     # largest rms change of eta in the last Newton step for which a linear approximation is accepted
     farthest_step: ClassVar[float] = 0.7
-    # largest rms change of eta due to the slopes in one burn-in step (a first Newton step, with less accuracy)
+    # largest rms change of eta due to the slopes in one burn-in step (one of the first Newton steps)
     slope_step: ClassVar[float] = 0.5
     unit: float = 1.0
 

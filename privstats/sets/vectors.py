@@ -572,7 +572,7 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return the weights of the count and of a square; if one of them is not released, the other may be larger."""
+        """Return the weights of the count and of a square; without one of them, the other may have a larger weight."""
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))
         if not self.counted:

@@ -84,10 +84,10 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates that each change the fit at one distinct vector x of predictors, and at few others.
+        """Return coordinates that are fits x'theta at some of the distinct vectors x of predictors, times rates.
 
-        Each coordinate changes the fit at one of the distinct x, and at no other distinct x if there are not more than
-        d. If responses are tied as well, scores are step functions of these fits: constant between ties.
+        If the distinct x are linearly independent, each coordinate changes the fit at one of them only. If responses
+        are tied as well, scores are step functions of these fits: constant between ties.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
