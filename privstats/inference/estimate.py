@@ -598,7 +598,10 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return whether bias bounds by unidentified directions are small beside intervals or public ranges."""
+        """Return whether bias bounds due to unidentified directions are small, shape (q,).
+
+        They are compared with the lengths of intervals and with public ranges.
+        """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
         return np.asarray((bias <= UNIDENTIFIED_SHARE * half) | says_less)
@@ -695,7 +698,10 @@ class NormalEstimate(Estimate):
         return np.sqrt(np.maximum(np.diag(self.sampling) + np.diag(self.noise), 0.0))
 
     def _weakly_identified(self) -> tuple[Note, ...]:
-        """Return a note on the coefficients with a bias bound by unidentified directions above `VISIBLE` std errors."""
+        """Return a note on weakly identified coefficients.
+
+        They have a bias bound, due to unidentified directions, above `VISIBLE` std errors.
+        """
         bias, sd = self.unidentified_bias(np.eye(len(self.names))), self._sd
         visible = self._given & (bias > VISIBLE * sd)
         if not visible.any():
@@ -711,7 +717,10 @@ class NormalEstimate(Estimate):
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
     def _moved(self) -> tuple[Note, ...]:
-        """Return a note on coefficients with a bias bound, due to clipping or start, above `MOVED` std errors."""
+        """Return a note on coefficients that clipping, or the starting value of an iteration, may have biased.
+
+        They have a bias bound above `MOVED` std errors.
+        """
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)

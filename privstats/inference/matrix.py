@@ -190,8 +190,9 @@ class NoisyMatrix:
     def entry_variances(self, V: FloatArray) -> FloatArray:
         """Return the variances of ``v_i' N v_j`` for pairs of columns of V, with N the matrix's noise, shape (q, q).
 
-        Entries of U are uncorrelated, or the distribution of U is invariant under rotations. In the latter case, with
-        variance s^2 off the diagonal and d^2 on it, ``a'U b`` has variance ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
+        Entries of U are uncorrelated, or the distribution of U is invariant under rotations. If it is invariant, with
+        variance s^2 off the diagonal and d^2 on the diagonal, ``a'U b`` has variance ``s^2 |a|^2 |b|^2 + (d^2 - s^2)
+        (a'b)^2``.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)

@@ -143,13 +143,14 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and constant: those of a linear discriminant, improved by a fit to synthetic rows.
+        """Return initial slopes and constant: a linear discriminant, improved by a fit to synthetic rows.
 
-        If the rows with y = 0 and those with y = 1 are normal with one covariance, the log odds are ``a + b'x``. In
-        coordinates of unit second moments ``b = s / (v - |s|^2)``, with s the least-squares slopes, p the mean of y and
-        ``v = p (1 - p)``; at the mean of all rows ``a = log(p / (1 - p)) - (1/2 - p) D^2``, with ``D^2 = b's / v`` the
-        squared Mahalanobis distance of the two groups' means (Efron 1975). Dummies are not normal, so a logit is then
-        fitted to the least-squares probabilities of the synthetic rows, with the penalty ``v |slopes - b|^2 / 2``.
+        If the rows with y = 0 and the rows with y = 1 are normal with one covariance matrix, the log odds are ``a +
+        b'x``. In coordinates of unit second moments ``b = s / (v - |s|^2)``, with s the least-squares slopes, p the
+        mean of y and ``v = p (1 - p)``; at the mean of all rows ``a = log(p / (1 - p)) - (1/2 - p) D^2``, with ``D^2 =
+        b's / v`` the squared Mahalanobis distance of the two groups' means (Efron 1975). Dummies are not normal, so a
+        logit is then fitted to the least-squares probabilities of the synthetic rows, with the penalty ``v |slopes -
+        b|^2 / 2``.
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)

@@ -83,8 +83,8 @@ class Concomitant:
     The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` for residuals r_i with the weights ``w =
     min(1, curvature / |x|^2)``. Here ``kappa = E psi(Z)^2`` of a standard normal Z, so that sigma is the standard
     deviation if the residuals are normal. (If the term in kappa did not have the weight w_i, sigma would differ from
-    the standard deviation of normal residuals.) The score of the coefficients is ``w psi(r / sigma) x``, and that of
-    log sigma is ``chi = w (psi^2 - kappa) / 2``.
+    the standard deviation of normal residuals.) The score of the coefficients is ``w psi(r / sigma) x``, and the score
+    of log sigma is ``chi = w (psi^2 - kappa) / 2``.
 
     Parameters
     ----------
@@ -131,8 +131,9 @@ class ConcomitantScores:
     r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of rows, of length at most c C, lambda = 2 C / c.
 
     Here c is the clip of psi, C^2 = `curvature` and chi the score of log sigma (see `Concomitant`). With ``s = w psi^2
-    / c^2`` in [0, 1] the squared length of the first part is at most ``c^2 C^2 s``, and that of the second ``lambda^2
-    (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``: together at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+    / c^2`` in [0, 1] the squared length of the first part is at most ``c^2 C^2 s``, and the squared length of the
+    second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``: together at most ``c^2 C^2 (1
+    - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------

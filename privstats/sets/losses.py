@@ -126,16 +126,18 @@ class CheckLosses(Set):
     hull, too. The diameter of the hull in any norm is the diameter of W.
 
     *Length*: a member of the hull has length at most ``M sup |x|``, that is M times 1 (linf), sqrt(m) (l2) or m (l1).
-    The smallest symmetric convex body that contains W is M times the cube: under add/remove the norm "hull" is linf.
+    The smallest symmetric convex body that contains W is M times the cube, so the norm "hull" is linf under add/remove.
 
     *Distance*: at most the diameter of W, which is the larger of ``M |x - x'|`` and ``|(1 - tau) x + tau x'|``. Without
-    intercept X is the cube: ``2 M sup |x|``, and the hull of differences is 2 M times the cube. With an intercept the
-    first entries of x and x' agree: ``max(2 M (m - 1), m)`` (l1), the same with square roots (l2), 2 M or, for the
-    intercept alone, 1 (linf). The hull of differences then is the unit ball of ``max(|g_0|, (|g|_inf + (2 M - 1)
-    |g_0|) / (2 M))`` (`tilt` is 2 M - 1). Its extreme points with ``|g_0| = 1`` are all sign vectors, ``(1 - tau) x +
-    tau x`` and their negatives; those with ``g_0 = 0`` are 2 M times sign vectors, ``M (x - x')``; between these the
-    ball is their hull, since for ``|g_0| = s`` both allow the other entries ``2 M - (2 M - 1) s``. So the distance is
-    1, also from a missing row, since zero lies in the hull of W.
+    an intercept X is the cube, the distance is ``2 M sup |x|``, and the hull of differences is 2 M times the cube. With
+    an intercept the first entries of x and x' are equal. Then the distance is the larger of ``2 M (m - 1)`` and m in
+    l1, the larger of ``2 M sqrt(m - 1)`` and sqrt(m) in l2, and 2 M or, for the intercept alone, 1 in linf. The hull of
+    differences then is the unit ball of the norm ``max(|g_0|, (|g|_inf + (2 M - 1) |g_0|) / (2 M))`` (`tilt` is 2 M -
+    1). The extreme points of this ball with ``|g_0| = 1`` are all sign vectors: ``(1 - tau) x + tau x`` and their
+    negatives. The extreme points with ``g_0 = 0`` are 2 M times sign vectors: ``M (x - x')``. For ``|g_0| = s`` in [0,
+    1], the other entries are at most ``2 M - (2 M - 1) s`` in size, both in the ball and in the convex hull of these
+    points, so the ball is this convex hull. So the distance in the norm "hull" is 1. The distance from a missing row is
+    at most 1, too, since zero lies in the hull of W.
 
     The bounds are reached at theta = 0, with y at both ends. Reimherr and Awan (2019, section 4.5) have ``2 (1 - tau)
     sup |x|`` under replace, which is too small for tau > 1/2: by a factor of 9 at tau = 0.9.

@@ -423,8 +423,8 @@ class BoxProducts(Packed):
         """Return bounds and weights in a norm, for "replace" (`exchange`) or "add_remove".
 
         These are the largest distance and the largest length of contributions; the weights of the squares, shape (q +
-        1,), of which the first entry is not used; the weight of the count; and the scales of the entries of a row,
-        shape (q + 1,), whose products are the weights of the cross-products.
+        1,), with an unused first entry; the weight of the count; and the scales of the entries of a row, shape (q +
+        1,), whose products are the weights of the cross-products.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:

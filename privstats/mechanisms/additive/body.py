@@ -100,7 +100,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     done = 0
     while done < size:
         d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
-        # the k coordinates in A (those with |u_j| > 1) are a uniform random subset
+        # the k coordinates in A, with |u_j| > 1, are a uniform random subset
         d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)
         new = slice(done, done + len(d))
         linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)

@@ -88,8 +88,8 @@ class DuffMean(Duff):
     >= 1; k(x) is the distance except at finitely many points. This k(x) also changes by at most 1 between neighbours: a
     value that k changes with an addition reach is reached from a neighbouring data set with k + 1 changes, one of them
     an addition. The intervals are found in O(n) after sorting, instead of by the dynamic program of the paper (see
-    `Duff`). If rows are replaced, the error is up to twice that of Laplace noise. A grid of more than 2^30 points is
-    coarsened, for every n, to at most 2^30 points, so that no sum of fewer than 2^32 values overflows.
+    `Duff`). If rows are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 points
+    is coarsened, for every n, to at most 2^30 points, so that no sum of fewer than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

@@ -95,7 +95,7 @@ def distance(moves: FloatArray, eta: float) -> float:
 
 
 def _around(values: FloatArray, m: int, reach: int, low: float, high: float) -> FloatArray:
-    """Return the sorted values y_(m - reach), ..., y_(m + reach); those beyond the data are `low` or `high`."""
+    """Return the sorted values y_(m - reach), ..., y_(m + reach), where y_i is `low` for i < 1 and `high` for i > n."""
     start, stop = max(0, m - 1 - reach), min(len(values), m + reach)
     if stop - start < len(values):
         values = np.partition(values, [start, stop - 1])

@@ -138,7 +138,7 @@ def wolfe(
 
     A corral (a set of atoms, see the module) is stored as coordinates `at`, `signs` and positive `weights` that sum to
     the radius: theta = sum of weight sign e_at. The first corral has the coordinates and signs of `start`, by default
-    those of the minimiser over the whole space.
+    of the minimiser over the whole space.
 
     Parameters
     ----------

@@ -252,7 +252,7 @@ class Window:
         return cls(np.concatenate(kept), labels, holes, inside, stretches, values, parts, rng)
 
     def all(self) -> IntArray:
-        """Return all values, moved to random parts and sorted; those outside the spans are read on the first call."""
+        """Return all values, moved to random parts and sorted; values outside the spans are read on the first call."""
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
             outside = self.of_all.take([(last + 1, first - 1) for (_, last), (first, _) in ends])

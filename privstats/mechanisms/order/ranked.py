@@ -20,7 +20,7 @@ from privstats.numerics.exact import multiples
 from privstats.numerics.law import FloatArray, IntArray
 
 CUT_BITS = 13  # log2 of the largest number of parts into which a cell of grid points is divided
-ROOM = 1 << 18  # largest number of values that may be read in addition to those with the requested ranks
+ROOM = 1 << 18  # largest number of further values that may be read together with the values of the requested ranks
 
 Spans = Sequence[tuple[int, int]]  # spans (start, stop) of the ranks start + 1, ..., stop
 Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and last point, in steps
