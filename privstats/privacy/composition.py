@@ -2,12 +2,12 @@
 
 If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile delta,
 the two together have the profile ``sum_i p_i delta(eps - l_i)``. Randomised response dominates every eps-DP mechanism,
-and its loss has few values. Several mechanisms with normal noise together dominate like a single one. An (eps, delta)
-mechanism reveals all rows with probability delta, at worst (Kairouz, Oh and Viswanath 2015). So guarantees with few
-distinct eps need no grid (adaptive composition: Zhu, Dong and Wang 2022, Theorem 10). The losses of many eps, and of
-other trade-off functions, are rounded up to a grid; the losses of other trade-off functions are composed by a Fourier
-transform. A guarantee in rho determines only Renyi divergences. If one of the guarantees is in rho, the divergences of
-all guarantees are added, for each order, and converted to (eps, delta).
+and its loss has few values. The composition of several mechanisms with normal noise is equivalent to a single mechanism
+with normal noise. An (eps, delta) mechanism reveals all rows with probability delta, at worst (Kairouz, Oh and
+Viswanath 2015). So guarantees with few distinct eps need no grid (adaptive composition: Zhu, Dong and Wang 2022,
+Theorem 10). The losses of many eps, and of other trade-off functions, are rounded up to a grid; the losses of other
+trade-off functions are composed by a Fourier transform. A guarantee in rho determines only Renyi divergences. If one of
+the guarantees is in rho, the divergences of all guarantees are added, for each order, and converted to (eps, delta).
 """
 
 from __future__ import annotations

@@ -197,8 +197,8 @@ def draw_between(
 ) -> tuple[IntArray, NDArray[np.intp]]:
     """Draw boundaries among sorted values from the envelope density.
 
-    Return, for each boundary, the number of its part of a cell, and the index of the gap in which it lies; shape (J,)
-    each. `ranks` are the ranks of the gaps between the values, shape (len(values) + 1,).
+    Return, for each boundary, the number of its part of a cell, and the index of the gap that contains the boundary;
+    shape (J,) each. `ranks` are the ranks of the gaps between the values, shape (len(values) + 1,).
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)

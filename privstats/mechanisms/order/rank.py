@@ -68,14 +68,17 @@ class Rank(Mechanism):
 
     *Levels with the ends of their intervals*: the same error, with the target ranks ``tau n -+ h(n)`` for the ends,
     where h allows for sampling error and the mechanism's error. S = 2 under each relation: no w_j decreases as n
-    increases, so ``w'_j >= 0`` (`interval_targets`). n need not be public: h(n) enters only through the error. *A
-    single level with its ends*: the error is the largest of the errors of the three ranks. If a value is replaced, each
-    rank changes by at most 1, so S = 1. If a value is added, each rank changes by 0 or 1 and its target changes by tau
-    -+ h'(n), so S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be missing, S
-    is the larger of the two numbers (`bracket`). *The levels that have ends* are the levels whose intervals can have
-    the stated confidence. They depend on the query's approximate number of values, `about`, which is public or released
-    before, and not on the values (`Ends.hopeful`). The other levels are drawn separately, without ends, with the share
-    `PLAIN` of eps; both shares add up to eps.
+    increases, so ``w'_j >= 0`` (`interval_targets`). n need not be public: h(n) enters only through the error.
+
+    *A single level with its ends*: the error is the largest of the errors of the three ranks. If a value is replaced,
+    each rank changes by at most 1, so S = 1. If a value is added, each rank changes by 0 or 1 and its target changes by
+    tau -+ h'(n), so S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be
+    missing, S is the larger of the two numbers (`bracket`).
+
+    *The levels that have ends* are the levels whose intervals can have the stated confidence. They depend on the
+    query's approximate number of values, `about`, which is public or released before, and not on the values
+    (`Ends.hopeful`). The other levels are drawn separately, without ends, with the share `PLAIN` of eps; both shares
+    add up to eps.
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
     usual median, the mid-point of the two middle values if n is even; this needs no more noise. Tied values have an

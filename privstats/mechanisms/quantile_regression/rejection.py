@@ -39,10 +39,10 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box of coordinates phi, a lower bound on the potential (score's size, or loss) in it, and rows.
+    """A box of coordinates phi, a lower bound on the potential (score's size, or loss) in it, and its rows.
 
-    From `rows` the score and the loss at points of the box are computed. They consist of the rows whose residual may
-    change sign in the box, and of sums over all other rows.
+    `rows` are the rows whose residual may change sign in the box, with sums over all other rows: from these the score
+    and the loss at every point of the box are computed.
     """
 
     middle: FloatArray
