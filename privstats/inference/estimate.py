@@ -324,7 +324,7 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the unidentified directions of the coordinates t, and what is known of t along these directions.
+        """Return the unidentified directions of the coordinates t, and bounds and known values of t along them.
 
         Returns
         -------

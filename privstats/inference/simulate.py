@@ -157,8 +157,8 @@ def _unit_draws(of: _Unit) -> FloatArray:
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return a symmetric distribution on few points that approximates draws: sizes, (w, q), and weights, (w,).
 
-    Absolute values of the draws are sorted, and neighbours are replaced by their root mean square, except for the
-    largest ones. All are rescaled to the known `variance` of the noise, shape (q,).
+    Absolute values of the draws are sorted, and groups of neighbouring values are replaced by their root mean square;
+    the largest values are not grouped. All sizes are rescaled to the known `variance` of the noise, shape (q,).
     """
     D = len(draws)
     ends = [*range(SINGLE), D]

@@ -40,7 +40,7 @@ class Allotted:
         return self._own(self.whole.book.entries)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless the analyst's part or the whole ledger refuses them."""
+        """Add entries unless the analyst's part of the budget, or the whole ledger's budget, does not admit them."""
 
         def both(before: tuple[Entry, ...]) -> None:
             check(self._own(before))

@@ -22,11 +22,11 @@ TAIL_BLOCK = 16  # length of the blocks in which an exponential tail is drawn, e
 def exponential(rng: Rng, shape: Any) -> FloatArray:
     """Draw exponential variables of mean 1.
 
-    An exponential variable is the sum of 16 times a whole number of blocks, the whole part of the remainder, and the
-    fraction of the remainder. The exponential law is memoryless: these three are independent. The number of blocks is
-    geometric, the remainder is exponential conditioned on being below 16, and its fraction is exponential conditioned
-    on being below 1. So draws in the far tail have full precision and no upper limit, unlike the logarithm of a single
-    uniform number.
+    An exponential variable is the sum of three terms: 16 times a number of full blocks of length 16, the whole part of
+    the remainder, and the fractional part of the remainder. The exponential law is memoryless, so the three terms are
+    independent. The number of blocks is geometric, the remainder is exponential conditioned on being below 16, and its
+    fractional part is exponential conditioned on being below 1. So draws in the far tail have full precision and no
+    upper limit, unlike the logarithm of a single uniform number.
 
     Parameters
     ----------

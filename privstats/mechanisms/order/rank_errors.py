@@ -1,7 +1,7 @@
 """Public laws of the rank errors of draws by the exponential mechanism.
 
-An error is the rank of a drawn number less the target rank. The laws are for ranks that can be any real number; gaps
-between values, and the ends of the range, make the errors of an actual draw slightly different.
+An error is the rank of a drawn number minus the target rank. The laws are for ranks that can be any real number; gaps
+between values, and the ends of the range, make the law of the errors of an actual draw slightly different.
 """
 
 from __future__ import annotations
