@@ -1,4 +1,4 @@
-"""Error of the last iterate of noisy steps: the covariance of its noise, and what remains of the starting error.
+"""Error of the last iterate of noisy steps: the covariance of its noise, and the remaining part of the starting error.
 
 The starting error is the difference of the starting value from the minimiser.
 """

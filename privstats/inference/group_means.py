@@ -95,12 +95,14 @@ class GroupMeans(Estimate):
         budget : str
             Budget of the release, such as "eps = 1", for the note on groups that may be empty.
 
-        Notes ----- With S the sum of u, Q the sum of u^2, N the number of rows, the mean is S / N. Its error is
-        sampling error plus ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N -
-        mean^2`` plus the noise variance of the mean, which corrects a bias; `positive_mean` corrects an estimate that
-        noise made too small. The estimate is limited to ``1 - mean^2``. A variance with mean m and relative variance r
-        is treated as inverse gamma: so errors have Student's t with variance m, ``4 + 2 / r`` degrees of freedom and
-        squared scale ``m (1 + r) / (1 + 2 r)``.
+        Notes
+        -----
+        With S the sum of u, Q the sum of u^2, N the number of rows, the mean is S / N. Its error is sampling error plus
+        ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N - mean^2`` plus the noise
+        variance of the mean, which corrects a bias; `positive_mean` corrects an estimate that noise made too small. The
+        estimate is limited to ``1 - mean^2``. A variance with mean m and relative variance r is treated as inverse
+        gamma: so errors have Student's t with variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 +
+        r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]

@@ -113,10 +113,12 @@ class Clamped(RowLoss):
     unit : float
         Largest response; a value y in [0, 1] is multiplied by it.
 
-    Notes ----- Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature is monotone
-    in eta at y = 0 and at y = 1. So on an interval of eta both are largest at one of its ends and at y = 0 or y = 1.
-    The slope has kinks at low and high, but the map between theta and the random linear term of the objective is
-    one-to-one and Lipschitz in both directions, which suffices for the change of variables in the privacy proof.
+    Notes
+    -----
+    Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature is monotone in eta at y =
+    0 and at y = 1. So on an interval of eta both are largest at one of its ends and at y = 0 or y = 1. The slope has
+    kinks at low and high, but the map between theta and the random linear term of the objective is one-to-one and
+    Lipschitz in both directions, which suffices for the change of variables in the privacy proof.
     """
 
     low: float

@@ -29,7 +29,7 @@ def frame(account: Account) -> pd.DataFrame:
     -------
     DataFrame
         `cost` and `total` are texts such as "mu = 0.5"; times are in UTC; the digest of a row covers all entries up to
-            and including this row's entry.
+        and including this row's entry.
     """
     entries = account.book.entries
     before = accumulate(([entry] for entry in entries), list.__add__)

@@ -134,7 +134,7 @@ class Promise(ABC):
         Name of the parameter in which a budget of this kind is counted: "eps", "mu" or "rho".
     normal : bool
         Whether the parameter is mu or rho, so that normal noise has a finite cost. An eps-DP mechanism is then charged
-            the largest mu, or rho, that any mechanism with its eps can have.
+        the largest mu, or rho, that any mechanism with its eps can have.
     """
 
     currency: ClassVar[str] = "eps"

@@ -17,11 +17,11 @@ w'``; the square of its new diagonal entry is ``(1 + |w|^2)(1 + t^2)``.
 Large matrices are bordered by b rows at once. From ``det(I + iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)``, with
 ``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``, follows ``det(I + W^2) = det(I + M^2) det(I +
 w'w)^2 det(I + T^2)``; the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has the same law with
-exponent s - b / 2, T has it with exponent s, and w, a k x b matrix, has density proportional to ``det(I + w'w)^-(2 s -
-(b+1) / 2)``; M, T and w are independent. The matrix w has the law of ``Z C^-1``, where Z has standard normal entries
-and ``C C'`` is Wishart with ``4 s - k - b - 1`` degrees of freedom: given C the rows of w are normal, and the integral
-over C is Wishart's constant. C is triangular, with normal entries below its diagonal and roots of chi-squares on it
-(Bartlett 1933). For b = 1 this is the row-by-row step.
+exponent s - b / 2, T has the same law with exponent s, and w, a k x b matrix, has density proportional to ``det(I +
+w'w)^-(2 s - (b+1) / 2)``; M, T and w are independent. The matrix w has the law of ``Z C^-1``, where Z has standard
+normal entries and ``C C'`` is Wishart with ``4 s - k - b - 1`` degrees of freedom: given C the rows of w are normal,
+and the integral over C is Wishart's constant. C is triangular, with normal entries below its diagonal and roots of
+chi-squares on it (Bartlett 1933). For b = 1 this is the row-by-row step.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class MatrixTLaw(ScaledLaw):
     """Law of the entries `pairs` of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
     If no entry (0, j) with j > 0 is released, the noise of the count, entry (0, 0), is independent of the other noise.
-    If entries (0, j) are released and the count is not, the law is a law of matrices with W_00 = 0. A positive `beyond`
-    is for simulations only: W is then a principal submatrix of a noise matrix with `beyond` more rows and columns. The
-    noise added to a release always has beyond = 0.
+    If entries (0, j) are released and the count is not, W has this density among the matrices with W_00 = 0. A positive
+    `beyond` is for simulations only: W is then a principal submatrix of a noise matrix with `beyond` more rows and
+    columns. The noise added to a release always has beyond = 0.
     """
 
     pairs: Pairs

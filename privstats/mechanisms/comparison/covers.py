@@ -75,9 +75,10 @@ class Cover:
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return one uniform point of the covering set for each level set, shape (number of level sets, d).
 
-        The uniform point of the corner set is drawn by a Dirichlet law: independent standard exponential variables x, a
-        Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable, for the difference between `rise`
-        and the left-hand side of the corner's inequality, are divided by their sum and multiplied by `rise`.
+        The uniform point of the corner set follows from a Dirichlet law. Independent variables are drawn: a standard
+        exponential variable for each x, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable
+        for the difference between `rise` and the left-hand side of the corner's inequality. They are divided by their
+        sum and multiplied by `rise`.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
