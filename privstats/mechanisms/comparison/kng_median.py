@@ -29,11 +29,10 @@ class KNGMedian(Mechanism):
     times the following bound:
 
     - one coordinate at level t: a row adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or a number between; the bound
-      is 1
-      if a row is replaced, which includes rows that become missing, and max(t, 1 - t) if a row is added or removed;
+      is 1 if a row is replaced, which includes rows that become missing, and max(t, 1 - t) if a row is added or
+      removed;
     - more coordinates: a row adds a unit vector, or at theta itself the unit ball; the bound is 2 if a row is replaced,
-      and
-      1 if a row is added or removed.
+      and 1 if a row is added or removed.
 
     The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. Corrections of
     the paper: D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and larger than needed for t < 1/2;

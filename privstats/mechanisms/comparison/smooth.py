@@ -72,8 +72,8 @@ class Smooth(Mechanism):
 
     Privacy: S_beta bounds the change of T by a unit, and its ratio between neighbours is at most e^beta (Nissim,
     Raskhodnikova and Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added
-    rows). A public curve consists of the pairs (alpha, beta) for which the law of Z satisfies the guarantee. ``N = min
-    over beta of S_beta / alpha(beta)``. So for one pair of the curve, T differs between neighbours by at most
+    rows). A public curve consists of the pairs (alpha, beta) for which the law of Z satisfies the guarantee. N is the
+    minimum over beta of ``S_beta / alpha(beta)``. So for one pair of the curve, T differs between neighbours by at most
     alpha(beta) times the smaller N, and the two N differ by a factor of at most e^beta. (`admissible` proves that this
     pair may depend on the data.) N is not public, so no law is returned. N also has a positive lower limit, with which
     these bounds still hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`).
