@@ -1,7 +1,7 @@
 """The local model: each person (holder) randomises their own row before sending it, and no collector is trusted.
 
 Both functions simulate their protocol in one process. They are for teaching and comparison: their noise is of order
-1 / sqrt(n), the noise of a trusted party of order 1 / n.
+1 / sqrt(n), whereas the noise that a trusted party would add is of order 1 / n.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ AFTER = 2  # number of messages of each holder after the steps: curvature, and s
 def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalProportion:
     """Estimate the share of yes among answers that each person randomises before sending.
 
-    A holder sends the truth with probability ``pi = e^eps / (1 + e^eps)`` and its opposite otherwise [1]_.
+    Each person sends the true answer with probability ``pi = e^eps / (1 + e^eps)`` and the opposite answer with
+    probability 1 - pi [1]_.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
         Truth values, or numbers 0 and 1, one for each person. Every value other than 1 or True counts as no, including
         a missing answer.
     eps : float
-        Budget of each person: pure differential privacy of the message that they send.
+        Budget of each person: the message that a person sends satisfies pure differential privacy with this eps.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
 
@@ -62,13 +63,14 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
     Raises
     ------
     OptionError, BudgetError, PrivacyError
-        The decision depends on arguments, the type of `answers` and their public number, never on an answer.
+        Whether an error is raised depends only on the arguments, on the type of `answers` and on the number of answers,
+        which is public; it never depends on an answer.
 
     Notes
     -----
-    The standard error is the root of ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. Numbers
-    are drawn from 53-bit uniform numbers; eps is exact to a relative error of 1e-9. If one party may hold the answers,
-    `dp_mean` has noise of order 1 / n.
+    The standard error is the root of ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. The
+    answers are randomised with uniform random numbers of 53 bits, and eps is exact to a relative error of 1e-9. If one
+    trusted party may hold the answers, `dp_mean` has noise of order 1 / n.
 
     References
     ----------
@@ -105,24 +107,25 @@ def local_gradient_descent(
     """Fit a robust linear regression in the local model, in which holders never send their rows.
 
     At each step every holder sends the clipped score of their own row with added noise, and the collector moves the
-    coefficients along the mean of these scores [1]_. The estimates are those of the last step.
+    coefficients along the mean of these scores [1]_. The estimates are the coefficients after the last step.
 
     Parameters
     ----------
     formula : str
-        As in `dp_lm`: ``"y ~ x1 + C(region)"``.
+        Formula as in `dp_lm`, such as ``"y ~ x1 + C(region)"``.
     data : DataFrame
         The rows, one for each holder. An incomplete row, or one with an undeclared level, contributes noise only.
     mu : float
         Budget of each holder for all their messages, in Gaussian differential privacy.
     domain : Domain or dict
-        Bounds or levels of each column, as in `dp_lm`. They set the scales of predictors and response: half-ranges over
-        sqrt(3), or the scale that `Scale` declares. Declare close bounds.
+        Bounds or levels of each column, as in `dp_lm`. The scale of a numeric predictor or of the response is its
+        half-range divided by sqrt(3), or the scale that `Scale` declares. Declare close bounds.
     steps : int
         Number of steps K. Each holder sends K scores and two matrices, with mu / sqrt(K + 2) each. About 20 steps are
-        enough for two or three predictors at ``step_size=0.5``; a note says if the starting value still has influence.
+        enough for two or three predictors at ``step_size=0.5``; a note says if the estimates still depend on the
+        starting value.
     step_size : float
-        Factor eta of each step, between 0 and 1; with a larger one the steps may diverge.
+        Step size (learning rate) eta, between 0 and 1; with a larger step size the steps might diverge.
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
 
@@ -135,16 +138,17 @@ def local_gradient_descent(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----
     With x (including the intercept) and y in their scales, the estimand solves ``E w psi_c(y - x'theta) x = 0``, where
-    ``w = min(1, 2 / |x|^2)`` and c = 1.345. If errors are symmetric, theta is that of the conditional mean. With noise
-    of sd ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` in each score and ``R = I - eta M`` the last iterate has the covariance
-    ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature M and the mean square Q of
-    the scores are also estimated from messages of the holders. Coefficients whose curvature is below its noise are NaN
-    ("not given").
+    ``w = min(1, 2 / |x|^2)`` and c = 1.345. If the errors are symmetric, theta is the coefficient vector of the
+    conditional mean. With noise of sd ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` in each score and ``R = I - eta M`` the last
+    iterate has the covariance ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature
+    M and the mean square Q of the scores are also estimated from messages of the holders. Coefficients whose curvature
+    is below its noise are NaN ("not given").
 
     If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 

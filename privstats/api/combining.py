@@ -10,7 +10,7 @@ from privstats.results.results import Results
 
 
 def combine(fits: Iterable[Results], rows: str) -> Results:
-    """Combine fits of one plan, on disjoint sites or repeatedly on the same rows.
+    """Combine several fits of one plan, either on disjoint data sets (sites) or repeatedly on the same rows.
 
     The result is the mean of the fits, weighted by precision in each direction of the coefficients; its standard errors
     and intervals include sampling error and the noise of all fits. A coefficient that is not given in one fit is given
@@ -21,23 +21,24 @@ def combine(fits: Iterable[Results], rows: str) -> Results:
     fits : list of Results
         Fits of the same function, formula, domain and options; methods, budgets and numbers of rows may differ.
     rows : {"disjoint", "same"}
-        "disjoint": no unit (no row, without units) is in the data of two fits, whatever the neighbours are. This is
-        your declaration; guarantee and intervals depend on it, and the summary states it. The guarantee is the largest
-        budget of the fits. All fits are assumed to estimate the same population values: if they differ by more than
-        their errors explain, a note says so, and the result estimates a weighted mean over the sites. "same": all fits
-        are of the same rows. Their budgets add up, as in a ledger, and only the noise is averaged: the sampling error
-        is that of one fit.
+        "disjoint": no privacy unit has rows in the data of two fits (without `unit`, no row is in the data of two
+        fits), under either neighbouring relation. The user declares this; the guarantee and the intervals depend on
+        the declaration, and the summary states it. The guarantee is the largest budget of the fits. All fits are
+        assumed to estimate the same population values: if the fits differ by more than their errors explain, a note
+        says so, and the result estimates a weighted mean over the sites. "same": all fits are of the same rows. The
+        budgets of the fits add up, as in a ledger, and only the noise is averaged: the sampling error equals the
+        sampling error of one fit.
 
     Returns
     -------
     Results
-        A result as of a single fit; `releases` are those of all fits.
+        An object with the same methods as the result of a single fit; `releases` has the releases of all fits.
 
     Raises
     ------
     OptionError
-        If the fits are not of one plan, have no intervals, or are known to contradict `rows`: fits of one ledger are
-        not of disjoint rows.
+        If the fits are not of one plan, if they have no intervals, or if they contradict `rows`: fits charged to one
+        ledger do not have disjoint rows, and fits with different numbers of rows do not have the same rows.
     BudgetError
         If the fits protect different privacy units (rows, persons).
 

@@ -47,8 +47,8 @@ def dp_mode(
     Parameters
     ----------
     formula : str
-        ``"g"``, a column with declared levels; ``"x"``, a numeric column, with `grid` or `bins`; or either by group,
-        ``"x ~ g"``.
+        ``"g"`` for a column with declared levels; ``"x"`` for a numeric column, with `grid` or `bins`; ``"x ~ g"`` for
+        the mode of a column in each group.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
@@ -58,8 +58,9 @@ def dp_mode(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
-        "permute_and_flip" (the choice of "auto") has the smallest error. The others are for comparison: "expmech" is
-        the exponential mechanism on counts, "duff" on the distance to data with another mode.
+        "permute_and_flip" (the choice of "auto") has the smallest error. Two mechanisms are for comparison: "expmech"
+        is the exponential mechanism with the counts as scores, "duff" is the exponential mechanism with the distance to
+        data with another mode as the score.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -67,7 +68,7 @@ def dp_mode(
     rho : float, optional
         Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing. The
         levels of a column are the candidates for its mode.
     noise : None
@@ -84,13 +85,14 @@ def dp_mode(
     rows_per_unit : int
         Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
+        Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float, optional
         Step between the possible values of a numeric column, which are the candidates for its mode.
     bins : int or list of float, optional
-        Number of equal bins, or their edges in ascending order; the estimate is the middle of the fullest bin.
+        Number of bins of equal width, or the edges of the bins in ascending order; the estimate is the middle of the
+        bin with the largest count.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
         keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
@@ -105,17 +107,18 @@ def dp_mode(
     Returns
     -------
     Results
-        `params` has a level or a number, by column or by column and group. A `Plan` if `dry_run`.
+        `params` has the mode, a level or a number, of each column, or of each column and group. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----
-    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
-    under "replace" each has half of it, since a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
+    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
 
     References
     ----------
@@ -163,7 +166,7 @@ def dp_hist(
     Parameters
     ----------
     formula : str
-        ``"x"``, ``"np.log(x)"`` or a column with declared levels, or any of them by group, ``"x ~ g"``.
+        ``"x"``, ``"np.log(x)"`` or a column with declared levels, or any of these by group, ``"x ~ g"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
         a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
@@ -173,10 +176,11 @@ def dp_hist(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     bins : int, list of float or None
-        Number of equal bins, or edges in ascending order, which must cover the bounds; None for a column with levels.
+        Number of bins of equal width, or the edges of the bins in ascending order, which must cover the bounds of the
+        column; None for a column with levels.
     mech : {"auto", "laplace", "knorm", "gaussian"}
-        Noise on counts: "laplace" (the choice of "auto" under pure eps), "gaussian" (the choice under `mu`, `rho` or
-        `delta`), or "knorm" in the norm `noise`.
+        Noise on counts: "laplace" (the choice of "auto" under pure eps), "gaussian" (the choice of "auto" under `mu`,
+        `rho` or `delta`), or "knorm", the K-norm mechanism in the norm that `noise` names.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -184,10 +188,10 @@ def dp_hist(
     rho : float, optional
         Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2"}, optional
-        Norm of the noise of "knorm".
+        Norm of the K-norm mechanism "knorm".
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -200,7 +204,7 @@ def dp_hist(
     rows_per_unit : int
         Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
+        Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     density : bool
@@ -219,19 +223,20 @@ def dp_hist(
     Returns
     -------
     Results
-        `params` by column and bin, or by column, group and bin. Counts are noisy counts of these rows and may be
-        negative; their intervals include privacy noise only. Densities estimate those of the population; their
-        intervals also include sampling error. A `Plan` if `dry_run`.
+        `params` is indexed by column and bin, or by column, group and bin. Counts are noisy counts of the given rows
+        and may be negative; their intervals include privacy noise only. Densities estimate the densities of the
+        population; their intervals also include sampling error. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----
-    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
-    under "replace" each has half of it, since a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
+    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
 
     Examples
     --------

@@ -28,7 +28,7 @@ def dp_diagnostics(
     ledger: Ledger | None = None,
     rng: Any = None,
 ) -> Diagnostics:
-    """Release residual diagnostics of a fit: a histogram of residuals, and their means and sizes by fitted value.
+    """Release residual diagnostics: a histogram of residuals, and mean residuals and residual sizes by fitted value.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def dp_diagnostics(
     bins : int
         Number of bins of the fitted values; the outer bins also hold the values beyond their edges.
     fitted : tuple of float, optional
-        Range of fitted values that is divided into bins (of log odds in a logistic regression), from public knowledge.
-        The default is the mean of the fitted values plus and minus two standard deviations, both derived from the
-        standard errors of the fit; or all values within the declared bounds if the fit has no standard errors or no
-        intercept.
+        Range of fitted values (for a logistic regression, of log odds) that is divided into bins, from public
+        knowledge. The default is the mean of the fitted values plus and minus two standard deviations of the fitted
+        values; mean and standard deviation are computed from the coefficients and their covariance matrix. If the fit
+        has no standard errors or no intercept, the default is the range that follows from the declared bounds.
     scale : float, optional
         Typical size of residuals, from public knowledge; by default the residual standard deviation that the fit
         released. Residuals are clamped at 4 times this size.
@@ -71,14 +71,15 @@ def dp_diagnostics(
     Raises
     ------
     OptionError, BudgetError, FormulaError, DomainError, PrivacyError
-        The decision depends on arguments, the fit, names and types of columns and the public number of rows, never on
-        cells.
+        Whether an error is raised depends only on the arguments, the fit, the names and types of the columns and, if it
+        is public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----
-    The coefficients are public, so the residual of a row is an expression of its columns. The diagnostics are `dp_hist`
-    of this expression and `dp_mean` of it by ``cut(fitted, edges)``, with the domain, the subset and the neighbours of
-    the fit. All rows have equal weights, whatever their weights were in the fit.
+    The coefficients are public, so the residual of a row is an expression of its columns. `dp_hist` releases the
+    histogram of this expression, and `dp_mean` releases means of the residuals and of the square roots of their sizes
+    in groups ``cut(fitted, edges)``. Both use the domain, the subset and the neighbouring relation of the fit. All rows
+    have equal weights, even if the fit used weights.
 
     Examples
     --------

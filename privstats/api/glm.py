@@ -63,7 +63,7 @@ def dp_glm(
     ----------
     formula : str
         As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed from the columns of one row.
-        A binomial response is 0 or 1, a truth value, or one of two declared levels, of which the second counts as 1; a
+        A binomial response is 0 or 1, a truth value, or one of two declared levels (the second level counts as 1); a
         Poisson or gamma response is not negative and has a declared upper bound.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
@@ -80,8 +80,8 @@ def dp_glm(
     mech : {"auto", "objpert", "newton", "ngd", "noisy_newton", "sgd"}
         Algorithm. "objpert" (objective perturbation) minimises a negative log likelihood plus a random linear term (for
         counts and gamma responses, under pure `eps`, with clipped scores). "newton" takes Newton steps with clipped,
-        noisy scores. "auto" takes the one with the shorter expected intervals; the summary says which and why. "ngd"
-        and "noisy_newton" are noisy gradient descent and Newton steps of Avella-Medina, Bradshaw and Loh (2023), for
+        noisy scores. "auto" takes the algorithm with the shorter expected intervals; the summary names this algorithm
+        and the reason. "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [3]_, for
         teaching and comparison: logit only, under `mu`, `rho` or `delta`. "sgd" is NoisySGD, under `eps` with `delta`,
         without intervals.
     delta : float
@@ -91,45 +91,57 @@ def dp_glm(
     rho : float, optional
         Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default that with the smallest error; for "objpert" with ``inference="none"`` the
-        norm of the sensitivity. "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise, by default the distribution with the smallest error; for "objpert" with
+        ``inference="none"`` the norm in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
-        "objpert" then uses rows scaled by their declared bounds; "newton" is refused if rows or budget do not suffice
-        for its first stage.
+        With "none", "objpert" scales the columns by their declared bounds, and an error is raised for "newton" if the
+        number of rows or the budget is too small for its first stage.
     cov_type : {"HC", "nonrobust", "cluster"}
-        "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows variances other than those of the family, "nonrobust"
-        does not; "cluster" allows dependence within a unit and is the default if `rows_per_unit` is above 1.
+        "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows variances that differ from the variances of the
+        family; "nonrobust" assumes the variances of the family; "cluster" allows dependence within a unit and is the
+        default if `rows_per_unit` is above 1.
     offset : str, optional
         Expression with public bounds that is added to the linear predictor, such as ``"np.log(years)"``.
-    subset, weights : str, optional
-        Rows to use, such as ``"age >= 18"`` (their number stays private); sampling weights, with declared bounds.
+    subset : str, optional
+        Condition of the rows to use, such as ``"age >= 18"``. The number of rows that satisfy it stays private.
+    weights : str, optional
+        Column or expression of sampling weights, with declared bounds.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
         Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
+        Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     margins : bool
         Whether average marginal effects are released as well (`Results.get_margeff`).
-    theta_bound, split, ridge : float, optional
-        Options of objective perturbation: bound on the sum of absolute coefficients of predictors scaled to [-1, 1];
-        share of the budget for the linear term; weight of a ridge penalty, half the sum of squared coefficients. With a
-        bound or a penalty there are no intervals.
+    theta_bound : float, optional
+        For "objpert": bound on the sum of the absolute coefficients of predictors scaled to [-1, 1]. A fit with this
+        bound has no intervals.
+    split : float, optional
+        For "objpert": share of the budget for the random linear term.
+    ridge : float, optional
+        For "objpert": weight of a ridge penalty, half the sum of the squared coefficients. A fit with this penalty has
+        no intervals.
     tail : {"cautious"}, optional
-        Allow for more rare large scores than the released histogram shows: longer, safer intervals.
-    steps, step_size, batch, clip : optional
-        Options of "ngd", "noisy_newton" and "sgd": number of steps; factor of each step; rows in a subsample ("sgd"
-        only); largest length of a row's predictors (in declared scales, or half-ranges / sqrt 3), to which longer
-        rows are shortened, or for "sgd" largest length of a row's gradient.
+        Let intervals allow for more rare large scores than the released histogram shows. Intervals are then longer.
+    steps : int, optional
+        For "ngd", "noisy_newton" and "sgd": number of steps.
+    step_size : float, optional
+        For "ngd", "noisy_newton" and "sgd": step size (learning rate).
+    batch : int, optional
+        For "sgd": number of rows in each random subsample.
+    clip : float, optional
+        For "ngd" and "noisy_newton": limit on the length of a row's predictors, in declared scales or half-ranges
+        / sqrt(3); a longer row has a smaller weight. For "sgd": largest length of the gradient of a row.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
         keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
@@ -150,7 +162,8 @@ def dp_glm(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----

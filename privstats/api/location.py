@@ -49,7 +49,7 @@ def dp_median(
     Parameters
     ----------
     formula : str
-        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of them by group, ``"x ~ g"``, or by
+        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of these by group, ``"x ~ g"``, or by
         intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
@@ -60,10 +60,10 @@ def dp_median(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
-        "rank" (the choice of "auto") is the exponential mechanism on ranks, interpolated. The others are for
-        comparison: "duff" uses the distance to data with another median; "smoothsens" adds noise to the median in
-        proportion to its smooth sensitivity; "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient
-        mechanism.
+        "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks. The other mechanisms are for
+        comparison: "aq" (approximate quantiles) is the exponential mechanism for the median alone; "duff" uses the
+        distance to data with another median; "smoothsens" adds noise to the median in proportion to the smooth
+        sensitivity of the median; "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -71,10 +71,11 @@ def dp_median(
     rho : float, optional
         Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
-        For "smoothsens": distribution of the noise. "cauchy", the default, keeps any budget; others need `delta`.
+        For "smoothsens": distribution of the noise. "cauchy", the default, is valid under every kind of budget; the
+        other distributions need `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -87,18 +88,19 @@ def dp_median(
     rows_per_unit : int
         Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
+        Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float or dict, optional
         Step between the possible values of the column, or a dict of steps by column; estimates are multiples of it. By
-        default values are rounded to six digits of the range, or to fewer if the budget is small (steps of at most a
-        five hundredth of the range), and intervals extend by half a step for that. "smoothsens" and "ptr" need a step
-        of at least 2^-30 of the range.
+        default values are rounded to six digits of the range, or to fewer digits if the budget is small (steps of at
+        most a five hundredth of the range), and intervals are widened by half a step at both limits to allow for the
+        rounding. "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
         One minus the confidence of the released intervals; intervals of other confidence are scaled from these.
     eta : float, optional
-        For "ptr": largest change of the quantile by a few rows at which an estimate is given.
+        For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
+        few other rows. The default is 1/64 of the range.
     geometric : bool
         Whether to release the geometric median of several columns: the point with the least sum of distances ("kng").
     memory_limit : int, optional
@@ -115,21 +117,23 @@ def dp_median(
     Returns
     -------
     Results
-        `params` by column, or by column and group. A `Plan` if `dry_run`.
+        `params` is indexed by column, or by column and group. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----
-    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
-    under "replace" each has half of it, since a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
+    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
 
-    The ends of an interval are order statistics, drawn together with the median [1]_, and their ranks allow for
-    sampling error and noise. The interval is valid for any continuous distribution; it is wide if few values lie near
-    the median. For the median of log wages, take the logarithm of the median of wages.
+    The limits of an interval are order statistics, drawn together with the median under "rank" [1]_ and in a second
+    query under the other mechanisms. The ranks of these order statistics allow for sampling error and noise. The
+    interval is valid for any continuous distribution; it is wide if few values lie near the median. For the median of
+    log wages, take the logarithm of the median of wages.
 
     References
     ----------
@@ -180,7 +184,7 @@ def dp_quantile(
     Parameters
     ----------
     formula : str
-        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of them by group, ``"x ~ g"``, or by
+        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of these by group, ``"x ~ g"``, or by
         intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
@@ -195,11 +199,11 @@ def dp_quantile(
     tau : float or list of float, optional
         Another name for `q`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
-        "rank" (the choice of "auto") is the exponential mechanism on ranks, interpolated; it draws several quantiles
-        together. The others are for comparison: "aq" (approximate quantiles) draws the middle quantile first, then
-        those on either side of it; "duff" uses the distance to data with another quantile; "smoothsens" adds noise to
-        the quantile in proportion to its smooth sensitivity; "ptr" (propose, test, release) needs `delta`; "kng" is the
-        K-norm gradient mechanism.
+        "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks; it draws several quantiles
+        together. The other mechanisms are for comparison: "aq" (approximate quantiles) draws the middle quantile first,
+        then the lower and the upper quantiles, given the middle one; "duff" uses the distance to data with another
+        quantile; "smoothsens" adds noise to the quantile in proportion to the smooth sensitivity of the quantile; "ptr"
+        (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -207,10 +211,11 @@ def dp_quantile(
     rho : float, optional
         Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
-        For "smoothsens": distribution of the noise. "cauchy", the default, keeps any budget; others need `delta`.
+        For "smoothsens": distribution of the noise. "cauchy", the default, is valid under every kind of budget; the
+        other distributions need `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -223,18 +228,19 @@ def dp_quantile(
     rows_per_unit : int
         Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
+        Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float or dict, optional
         Step between the possible values of the column, or a dict of steps by column; estimates are multiples of it. By
-        default values are rounded to six digits of the range, or to fewer if the budget is small (steps of at most a
-        five hundredth of the range), and intervals extend by half a step for that. "smoothsens" and "ptr" need a step
-        of at least 2^-30 of the range.
+        default values are rounded to six digits of the range, or to fewer digits if the budget is small (steps of at
+        most a five hundredth of the range), and intervals are widened by half a step at both limits to allow for the
+        rounding. "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
         One minus the confidence of the released intervals; intervals of other confidence are scaled from these.
     eta : float, optional
-        For "ptr": largest change of the quantile by a few rows at which an estimate is given.
+        For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
+        few other rows. The default is 1/64 of the range.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
         keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
@@ -249,21 +255,22 @@ def dp_quantile(
     Returns
     -------
     Results
-        `params` by column, by column and q, or by column, group and q. A `Plan` if `dry_run`.
+        `params` is indexed by column, by column and q, or by column, group and q. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----
-    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
-    under "replace" each has half of it, since a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
+    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
 
-    The ends of an interval are order statistics, drawn together with the quantiles [1]_, and their ranks allow for
-    sampling error and noise. The interval is valid for any continuous distribution; it is wide if few values lie near
-    the quantile.
+    The limits of an interval are order statistics, drawn together with the quantiles under "rank" [1]_ and in a second
+    query under the other mechanisms. The ranks of these order statistics allow for sampling error and noise. The
+    interval is valid for any continuous distribution; it is wide if few values lie near the quantile.
 
     References
     ----------
@@ -309,7 +316,7 @@ def dp_mean(
     Parameters
     ----------
     formula : str
-        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the mean of each), or any of them by group, ``"x ~ g"``, or by
+        ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the mean of each), or any of these by group, ``"x ~ g"``, or by
         intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. Values outside the declared bounds are moved to the nearer
         bound: the estimand is the mean of the clamped values.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
@@ -322,11 +329,12 @@ def dp_mean(
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}
         Noise on sums, in proportion to the bounds: "laplace" (pure eps), "gaussian" (`mu`, `rho` or `delta`), or
-        "knorm" in the norm `noise`. "clipped" takes a single column and fits a dummy for each group, as dp_lm does; its
-        noise is in proportion to the std dev of the values. Its intervals are shorter if bounds extend far beyond most
-        values and there are several thousand rows, and longer otherwise. "auto" uses noise on sums; for a single column
-        it first estimates the std dev, with a twentieth of the budget, and uses "clipped" if that is expected to give
-        shorter intervals. "duff" uses the distance to data with another mean; it is for comparison, without intervals.
+        "knorm", the K-norm mechanism in the norm that `noise` names. "clipped" takes a single column and fits a dummy
+        for each group, as `dp_lm` does; the noise is in proportion to the std dev of the values. Intervals of "clipped"
+        are shorter if the bounds extend far beyond most values and there are several thousand rows, and longer
+        otherwise. "auto" uses noise on sums; for a single column it first estimates the std dev, with a twentieth of
+        the budget, and uses "clipped" if the intervals of "clipped" are expected to be shorter. "duff" uses the
+        distance to data with another mean; it is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -334,10 +342,10 @@ def dp_mean(
     rho : float, optional
         Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2"}, optional
-        Norm of the noise of "knorm". With several columns "linf" has less noise than "laplace".
+        Norm of the K-norm mechanism "knorm". With several columns "linf" has less noise than "laplace".
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -350,7 +358,7 @@ def dp_mean(
     rows_per_unit : int
         Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
+        Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     memory_limit : int, optional
@@ -367,17 +375,18 @@ def dp_mean(
     Returns
     -------
     Results
-        `params` by column, or by column and group. A `Plan` if `dry_run`.
+        `params` is indexed by column, or by column and group. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----
-    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each has the whole budget;
-    under "replace" each has half of it, since a replaced row may leave one group and enter another.
+    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
+    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
 
     Examples
     --------

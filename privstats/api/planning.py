@@ -46,12 +46,12 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
     Parameters
     ----------
     verb : {"lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist"}
-        The function; its full name, such as "dp_lm", is accepted, too.
+        Name of the function that fits; its full name, such as "dp_lm", is also accepted.
     formula : str
-        The formula, as for the function.
+        Formula of the fit.
     n : int or Protected
-        Number of rows, or of units if `unit` is given; an assumption if this number is private. Or protected data,
-        which supply the number and the domain.
+        Number of rows, or number of privacy units if `unit` is given. If this number is private, `n` is an assumption.
+        Protected data are also accepted: they supply the number and the domain.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     **options
@@ -60,13 +60,14 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
     Returns
     -------
     Plan
-        Prints as tables of the expected standard errors, and of the queries with their shares. `Plan.expected` takes
-        other assumptions; `Plan.budget_for` and `Plan.n_for` take wanted widths.
+        A plan prints as two tables: the expected standard errors, and the queries with their shares of the budget.
+        `Plan.expected` takes other assumptions; `Plan.budget_for` and `Plan.n_for` return the budget and the number of
+        rows for a wanted width of intervals.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        If the function itself would raise the error.
+        If the function that fits would raise this error for the same arguments.
 
     Examples
     --------

@@ -20,22 +20,22 @@ def protect(
     budget: Promise | None = None,
     path: str | PathLike[str] | None = None,
 ) -> Protected:
-    """Bind confidential rows to their domain and to one budget, which all fits on them share.
+    """Bind confidential rows to their domain and to one budget, which all fits on the rows share.
 
-    The result is accepted as `data` by every function, and by `plan`; `domain` and `ledger` are then left out. It shows
-    no cell, and cannot be pickled. This prevents mistakes; it is no protection against code in the same process, which
-    can reach the rows.
+    Every function, and `plan`, accepts the result as `data`; the arguments `domain` and `ledger` are then left out. The
+    result shows no cell and cannot be pickled. This prevents mistakes, but it does not protect against code in the same
+    process, which can read the rows.
 
     Parameters
     ----------
     data : DataFrame, path, Arrow table or stream, or function that returns frames
         The confidential rows.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
         Total budget of all fits. It may be left out if the file at `path` exists.
     path : str or PathLike, optional
-        The file of the ledger, see `Ledger`; by default the ledger is in memory.
+        Path of the file in which the ledger is kept (see `Ledger`); by default the ledger is kept in memory.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def protect(
     Raises
     ------
     BudgetError
-        If there is no budget, or the file is no ledger with this budget.
+        If no budget is given, or if the file is not a ledger or has another budget.
     DomainError
         If `domain` is not a domain.
 

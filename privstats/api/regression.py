@@ -72,12 +72,13 @@ def dp_lm(
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
         Algorithm. "suffstats" releases noisy second moments; "newton" takes Newton steps with clipped, noisy scores;
-        "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term. "auto" takes the one with the
-        shorter expected intervals; the summary says which and why. "kng", "expmech", and "objpert" with `theta_bound`,
-        `split` or `noise` (or with units, without an intercept, or at very large budgets), are for comparison: they
-        choose coefficients within `theta_bound`. "ngd" and "noisy_newton" are noisy gradient descent and Newton steps
-        as in [2]_, for teaching and comparison, with a robust `loss` under `mu`, `rho` or `delta`; "sgd" is NoisySGD,
-        under `eps` with `delta`, without intervals.
+        "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term. "auto" takes the
+        algorithm with the shortest expected intervals; the summary names this algorithm and the reason. "kng",
+        "expmech", and "objpert" with `theta_bound`, `split` or `noise` (or with units, without an intercept, or at very
+        large budgets), are for comparison: the coefficients are chosen within the bound `theta_bound`. "ngd" and
+        "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and comparison,
+        with a robust `loss` under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`, without
+        intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -85,43 +86,59 @@ def dp_lm(
     rho : float, optional
         Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"matrixt", "hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default that with the smallest error; "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise, by default the distribution with the smallest error; "gaussian" needs `mu`, `rho` or
+        `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
-        "newton" is refused if rows or budget do not suffice for its first stage.
+        With "none", an error is raised for "newton" if the number of rows or the budget is too small for its first
+        stage.
     cov_type : {"HC", "nonrobust", "cluster"}
-        "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows error variances that differ between rows, "nonrobust"
-        does not; "cluster" allows dependence within a unit and is the default if `rows_per_unit` is above 1.
+        "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows error variances that differ between rows;
+        "nonrobust" assumes equal error variances; "cluster" allows dependence within a unit and is the default if
+        `rows_per_unit` is above 1.
     loss : {"squares", "huber", "pseudo_huber", "logcosh"}
         "huber" is a robust regression; its estimand is not the least-squares projection. The smooth robust losses
         "pseudo_huber" and "logcosh" need ``mech="ngd"``, ``"noisy_newton"`` or ``"sgd"``.
-    subset, weights : str, optional
-        Rows to use, such as ``"age >= 18"`` (their number stays private); sampling weights, with declared bounds.
+    subset : str, optional
+        Condition of the rows to use, such as ``"age >= 18"``. The number of rows that satisfy it stays private.
+    weights : str, optional
+        Column or expression of sampling weights, with declared bounds.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
         Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
+        Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
-    theta_bound, split, ridge : float, optional
-        Bound on the sum of absolute coefficients (response half-ranges per predictor scaled to [-1, 1]); share of the
-        budget for the linear term in objective perturbation; weight of a ridge penalty, with which there are no
-        intervals.
+    theta_bound : float, optional
+        For "kng", "expmech" and "objpert": bound on the sum of the absolute coefficients, with predictors scaled to
+        [-1, 1] and the response in half-ranges.
+    split : float, optional
+        For "objpert": share of the budget for the random linear term.
+    ridge : float or "adaptive", optional
+        For "suffstats": weight of a ridge penalty on coefficients of predictors scaled to [-1, 1]; "adaptive" chooses
+        the weight by the size of the noise. A fit with a ridge penalty has no intervals.
     tail : {"cautious"}, optional
-        Allow for more rare large scores than the released histogram shows: longer, safer intervals.
-    steps, step_size, batch, clip, tuning : optional
-        Options of "ngd", "noisy_newton" and "sgd": number of steps; factor of each step; rows in a subsample ("sgd"
-        only); largest length of a row's predictors (in declared scales, or half-ranges / sqrt 3), to which longer
-        rows are shortened, or for "sgd" largest length of a row's gradient; clip of residuals, in their fitted scale,
-        or for "sgd" in the response's scale.
+        Let intervals allow for more rare large scores than the released histogram shows. Intervals are then longer.
+    steps : int, optional
+        For "ngd", "noisy_newton" and "sgd": number of steps.
+    step_size : float, optional
+        For "ngd", "noisy_newton" and "sgd": step size (learning rate).
+    batch : int, optional
+        For "sgd": number of rows in each random subsample.
+    clip : float, optional
+        For "ngd" and "noisy_newton": limit on the length of a row's predictors, in declared scales or half-ranges
+        / sqrt(3); a longer row has a smaller weight. For "sgd": largest length of the gradient of a row.
+    tuning : float, optional
+        For "ngd", "noisy_newton" and "sgd": threshold beyond which residuals are clipped, in units of the fitted
+        residual scale, or for "sgd" in units of the scale of the response.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
         keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
@@ -141,14 +158,16 @@ def dp_lm(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----
-    A coefficient is NaN ("not given") if the noise exceeds the information about it. Intervals allow for the bias by
-    clipping, assuming that large scores become rare as fast as a finite variance requires: they are bias-aware,
-    estimate +- cv(a / s) s [3]_. Noisy moments follow [1]_, and so does objective perturbation (section 4), with rows
-    clipped as METHODS.md says; Newton steps follow [2]_. METHODS.md has estimator, assumptions and constants.
+    A coefficient is NaN ("not given") if the noise exceeds the information about it. Intervals allow for the bias due
+    to clipping, under the assumption that large scores become rare as fast as a finite variance requires: they are
+    bias-aware intervals estimate +- cv(a / s) s, where a bounds the bias and s is the standard error [3]_. Noisy
+    moments and objective perturbation (section 4) follow [1]_, and Newton steps follow [2]_. METHODS.md describes the
+    clipping of rows, the estimator, the assumptions and the constants.
 
     References
     ----------
@@ -216,14 +235,15 @@ def dp_rq(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     tau : float or list of float
-        Level of the quantile, between 0 and 1. Several levels divide the budget, with larger shares for outer ones.
+        Level of the quantile, between 0 and 1. Several levels divide the budget; outer levels get larger shares.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
         Algorithm. "newton" takes Newton steps with clipped, noisy scores; "objpert" minimises a smoothed loss plus a
-        random linear term; "kng" (K-norm gradient) draws coefficients with a density that falls with the norm of their
-        score. "auto" chooses by rows times eps for each coefficient, a public number: "newton" if it is large, and
-        under `mu` or `rho`; "objpert" if it is smaller, for a median or more than three coefficients; "kng" if it is
-        smallest and there are at most three coefficients, for which an exact sampler exists. "objpert" has intervals
-        of other quantiles than the median where "auto" may take it. "expmech" is for comparison, without intervals.
+        random linear term; "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the
+        score. "auto" chooses by a public number, rows times eps per coefficient: "newton" if this number is large, and
+        always under `mu` or `rho`; "objpert" if the number is smaller, for a median or more than three coefficients;
+        "kng" if the number is smallest and there are at most three coefficients, since an exact sampler exists only
+        then. "objpert" gives intervals for quantiles other than the median only in cases in which "auto" may choose
+        "objpert". "expmech" is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -231,34 +251,40 @@ def dp_rq(
     rho : float, optional
         Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
     domain : Domain or dict
-        Public knowledge of each column: bounds ``(low, high)`` or levels ``["a", "b"]``, never read off the data.
+        Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise; for "kng" the norm of the scores ("hull", the default, has as its unit ball the hull
-        of all changes by one row). "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise; for "kng" the norm of the scores (the unit ball of the default "hull" is the convex
+        hull of all possible changes of the score due to one row). "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
-        "newton" is refused if rows or budget do not suffice for its first stage.
+        With "none", an error is raised for "newton" if the number of rows or the budget is too small for its first
+        stage.
     cov_type : {"HC", "kernel"}
-        Both names mean the same: the density of the response at the quantile is estimated and may differ between rows.
-    subset, weights : str, optional
-        Rows to use, such as ``"age >= 18"`` (their number stays private); sampling weights, with declared bounds.
+        Both names have the same meaning: the density of the response at the quantile is estimated and may differ
+        between rows.
+    subset : str, optional
+        Condition of the rows to use, such as ``"age >= 18"``. The number of rows that satisfy it stays private.
+    weights : str, optional
+        Column or expression of sampling weights, with declared bounds.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
         Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
     bounds_share : float
-        Share of the budget that is spent to estimate the bounds of numeric columns without declared ones.
+        Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
-    theta_bound, split : float, optional
-        Bound on the sum of absolute coefficients (response half-ranges per predictor scaled to [-1, 1]) for "kng" and
-        "objpert"; share of the budget for the linear term in objective perturbation.
+    theta_bound : float, optional
+        For "kng", "expmech" and "objpert": bound on the sum of the absolute coefficients, with predictors scaled to
+        [-1, 1] and the response in half-ranges.
+    split : float, optional
+        For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional
-        Allow for more rare large scores than the released histogram shows: longer, safer intervals.
+        Let intervals allow for more rare large scores than the released histogram shows. Intervals are then longer.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
         keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
@@ -274,12 +300,13 @@ def dp_rq(
     -------
     Results
         Estimates, standard errors, intervals and tests. With several tau, `params` is sorted by term, then tau, and
-        `predict` has a column for each tau; predicted quantiles never cross. A `Plan` if `dry_run`.
+        `predict` returns a column for each tau; predicted quantiles never cross. A `Plan` if `dry_run`.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        The decision depends on arguments, column names and types and the public number of rows, never on cells.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
+        public, on the number of rows; it never depends on the values in the rows.
 
     Notes
     -----

@@ -28,7 +28,8 @@ READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyTyp
 def load(path: str | PathLike[str]) -> Any:
     """Return the object that a method `save` wrote to a file: a plan, a study, a fit, or the fits of a study.
 
-    Nothing in a file is executed. The call of a plan is planned again, and the digest is computed again and compared.
+    Nothing in a file is executed. A plan is computed again from the call in the file, and the digest of the new plan is
+    compared with the digest in the file.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ def load(path: str | PathLike[str]) -> Any:
     Raises
     ------
     OptionError
-        If the file does not exist, or is no intact file of `save`: of another version, incomplete, or changed so that a
-        plan has another digest.
+        If the file does not exist, is incomplete, or was written in the file format of another version, or if a plan
+        computed from the file has a digest other than the digest in the file.
 
     Examples
     --------

@@ -19,8 +19,8 @@ def summary_table(
 ) -> TableText:
     """Return a table with a column for each fit, with the guarantee of each fit and of all fits together.
 
-    The total guarantee assumes fits on the same rows. A fit that is given twice counts once; there is no total if a fit
-    is seeded, or if neighbours differ.
+    The total guarantee assumes that all fits use the same rows. A fit that is given twice counts once. There is no
+    total if a fit is seeded, or if the fits have different neighbouring relations.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ def summary_table(
     fmt : {"text", "markdown", "latex", "html", "csv"}
         Format of the table; LaTeX needs the package booktabs.
     names : list of str, optional
-        Heads of the columns; by default (1), (2), ...
+        Headers of the columns; by default (1), (2), ...
     rename : dict of str to str, optional
-        New names of terms, by their names in the fits.
+        Mapping from the name of a term in the fits to its name in the table.
     stars : bool
         Whether stars mark estimates with small p-values.
     digits : int
@@ -40,12 +40,14 @@ def summary_table(
     Returns
     -------
     str
-        The table. Lines of text have at most 80 characters: further models follow in a block below the first ones.
+        The table. Lines of text have at most 80 characters: fits that do not fit into a line follow in another block
+        below the first block.
 
     Raises
     ------
     OptionError
-        If `results` are no fits, `fmt` is unknown, or the number of `names` is wrong.
+        If an element of `results` is not a fit, `fmt` is unknown, or the number of `names` differs from the number of
+        fits.
 
     Examples
     --------
