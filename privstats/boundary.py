@@ -44,7 +44,7 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         return work()
     except (PrivstatsError, PrivstatsWarning) as error:  # warnings, too: a filter can turn them into errors
         return _Refusal(type(error)(*error.args))
-    except Exception as error:  # raised outside the gate, from releases only; its place is shown, not its text
+    except Exception as error:  # raised outside the gate; the new error names the line of code, not the error's text
         last = extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
         return _Refusal(

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Words of the command line; by default those of the process.
+        Words of the command line without the name of the program; by default ``sys.argv[1:]``.
 
     Examples
     --------
@@ -391,7 +391,7 @@ def _complain(text: str) -> None:
 
 
 def _shown(text: str, out: Any) -> str:
-    """Return text with control characters escaped, which names from a file might send to the terminal."""
+    """Return text with control characters escaped, because names in a file might contain control characters."""
     plain = "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)
     code = getattr(out, "encoding", None) or "utf-8"
     return plain.encode(code, "backslashreplace").decode(code)

@@ -21,7 +21,7 @@ class OptionError(PrivstatsError):
 
 
 class BudgetError(PrivstatsError):
-    """The privacy budget is malformed, has other parameters than the ledger's budget, or is spent."""
+    """The privacy budget is invalid, is not compatible with the budget of the ledger, or is spent."""
 
 
 class DomainError(PrivstatsError):
@@ -29,7 +29,7 @@ class DomainError(PrivstatsError):
 
 
 class FormulaError(PrivstatsError):
-    """The formula cannot be computed with bounds from single rows, or does not fit the columns of the data."""
+    """The formula is not a row-wise function with known bounds, or does not fit the columns of the data."""
 
 
 class SourceChangedError(Exception):
@@ -56,7 +56,7 @@ def warn(text: str) -> None:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a list in prose, at most three and the number of the others.
+    """Return names as a list in prose: at most three names, and the number of the remaining names.
 
     >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg"))
     ('a', 'a and b', 'a, b, c and 4 more')
@@ -69,5 +69,5 @@ def listed(names: Sequence[str]) -> str:
 
 
 def quote(value: object) -> str:
-    """Return a text or number as the user wrote it; other values by their type only, since they might hold data."""
+    """Return a text or number as the user wrote it; for other values, which might hold data, the name of the type."""
     return repr(value) if value is None or type(value) in (str, int, float, bool) else f"a {type(value).__name__}"

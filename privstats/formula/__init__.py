@@ -1,1 +1,1 @@
-"""The language of formulas and of declared columns; the files that PRIVACY.md lists evaluate formulas on rows."""
+"""Formulas and declarations of columns. Only the files that PRIVACY.md lists evaluate formulas on confidential rows."""

@@ -1,6 +1,6 @@
-"""A bare factor: one expression without bounds, as it is evaluated while bounds for it are estimated.
+"""A bare factor: one expression without declared bounds, in the form in which it is evaluated to estimate its bounds.
 
-Of the methods here only `block` reads rows (TRUSTED).
+Only the method `block` reads confidential rows; PRIVACY.md lists it among the code that a privacy review must read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """One expression without declared bounds, which is evaluated to estimate bounds for it.
+    """One expression without declared bounds, which is evaluated to estimate the bounds of the expression.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class BareFactor:
 
     @property
     def complete(self) -> bool:
-        """Whether every row is present: the expression is a plain column that is declared complete."""
+        """Whether no row has a missing value: the expression is a plain column that is declared complete."""
         plain = isinstance(self._part.node, ast.Name)
         return plain and all(name in self.domain.complete for name in self.reads)
 
@@ -65,7 +65,7 @@ class BareFactor:
         return self._part.reads
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Map raw rows to the expression's values, neither clamped nor scaled, each row by itself."""
+        """Return the values of the expression, neither clamped nor scaled; each value depends on one raw row only."""
         rows, present = admit(frame, self.reads, self.domain, self.domain.complete)
         values = self._part.values(rows)[:, 0]
         present &= ~np.isnan(values)

@@ -1,7 +1,8 @@
-"""TRUSTED. Polynomials and splines of a bounded expression, on its public range.
+"""Polynomials and splines of a bounded expression, on its public range. PRIVACY.md lists this file as trusted code.
 
-The usual versions choose knots, or orthogonalise, by looking at the data; these use only the formula and the domain.
-Each column is a piecewise polynomial, computed once from public points, so that its range is known exactly.
+In other packages, polynomials are orthogonalised, and knots chosen, by means of the data. The functions in this module
+use only the formula and the domain. Each column is a piecewise polynomial, computed once from public points, so that
+the range of the column is known exactly.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ HIGHEST = 20  # largest degree of polynomials
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Columns that are piecewise polynomials of one number, which is first clamped to the range of the knots.
+    """Columns that are piecewise polynomials of one number; without `extend` the number is clamped to the knots' range.
 
     Parameters
     ----------
     knots : ndarray, shape (pieces + 1,)
-        Ends of the pieces, ascending.
+        Limits of the pieces, in ascending order.
     series : ndarray, shape (pieces, columns, degree + 1)
-        Legendre series of each column on each piece, in the position within the piece scaled to [-1, 1].
+        Coefficients of each column on each piece in the Legendre basis. The argument of the Legendre polynomials is the
+        position within the piece, rescaled to [-1, 1].
     extend : bool
         Whether the polynomials are also evaluated beyond the first and last knot.
     """
@@ -62,14 +64,17 @@ class Basis:
 
 
 def _range(polynomial: Legendre) -> Interval:
-    """Return the range of a polynomial over [-1, 1], from its values at the ends and stationary points."""
+    """Return the range of a polynomial over [-1, 1], from its values at -1, at 1 and at stationary points."""
     roots = np.asarray(polynomial.deriv().roots(), dtype=complex)
     stationary = [float(root.real) for root in roots if abs(root.imag) < 1e-9 and -1 < root.real < 1]
     return Interval.hull([float(polynomial(point)) for point in (-1.0, 1.0, *stationary)])
 
 
 def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-    """Return Legendre polynomials of degree 1 to k on the public range: orthogonal there, each within [-1, 1]."""
+    """Return the Legendre polynomials of degrees 1 to k, where k is the argument of `poly` in the formula.
+
+    They are orthogonal on the public range, and their values on this range lie within [-1, 1].
+    """
     degree = (arguments or [keywords.get("degree")])[0]
     if len(arguments) + len(keywords) != 1 or type(degree) is not int or not 1 <= degree <= HIGHEST:
         raise FormulaError(f"'{code}' needs a whole degree from 1 to {HIGHEST}; write poly(x, 2)")
@@ -101,7 +106,7 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     if not all(low < knot < high for knot in knots):
         raise ValueError
     breaks = np.array([low, *knots, high])
-    unit = (breaks - low) / (high - low)  # patsy computes on [0, 1], to lose no digits if the range is far from 0
+    unit = (breaks - low) / (high - low)  # patsy gets knots in [0, 1]: a range far from 0 would lose digits
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
     points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))  # Chebyshev points on [-1, 1], for each piece

@@ -1,7 +1,8 @@
-"""TRUSTED. Blocks of confidential rows: numbers on a grid and codes of factors' levels; arithmetic is row by row.
+"""Blocks of confidential rows: numbers on a grid and codes of factors' levels. PRIVACY.md lists this file as trusted.
 
-`Design.block` and `Columns.block` make a block, which is never released. A public layout describes every column,
-so that one method, `Block.times`, serves every row function; each row's result is a function of that row, bit by bit.
+`Design.block` and `Columns.block` return a block, which is never released. A public layout describes every column of
+the rows. Every function of rows is computed with one method, `Block.times`. Its result for a row depends on this row
+alone, exactly to the last bit.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # number of rows that fit into the cache with `TOGETHER` columns; a power of two would cause conflicts
+CHUNK = 8000  # number of rows of `TOGETHER` columns that fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a product that are computed at a time
 REMEMBERED = 8  # number of matrices whose tables of summands are cached for the next block
 
 Codes = NDArray[np.intp]
-Place = tuple[int | None, int | None]  # key of a summand: indices of a factor and of a number, or None
+Place = tuple[int | None, int | None]  # key of a coefficient table: indices of factor and number; None if there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +35,10 @@ class Term:
     columns : tuple of int
         Indices of the columns in the row.
     number : int, optional
-        Index of the number in a row of a block; None if the columns do not depend on one.
+        Index of the column of `Block.numbers` on which these columns depend; None if they depend on no number.
     factor : int, optional
-        Index of the factor's codes in a block; None if the columns have no factor, and the matrices one row.
+        Index in `Block.codes` of the factor on which these columns depend; None if they depend on no factor. The
+        matrices `slopes` and `shifts` then have one row.
     slopes, shifts : ndarray, shape (levels or 1, columns)
         Public coefficients of the columns at each level.
     """
@@ -59,7 +61,7 @@ class Layout:
     terms : tuple of Term
         Definitions of the columns; each column belongs to one term.
     numbers : int
-        Count of the numbers in a row of a block.
+        Number of columns of `Block.numbers`.
     """
 
     width: int
@@ -68,12 +70,19 @@ class Layout:
 
     @cached_property
     def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
-        """Coefficient matrices that are not all zero, each with the indices of its factor, number and columns."""
+        """List of the coefficient matrices (`Term.slopes` or `Term.shifts`) that are not all zero.
+
+        Each element has the indices (factor, number), the indices of the columns, and the matrix. The number is None
+        for `shifts`.
+        """
         both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the coefficients of the product of rows and a matrix: for each (factor, number), (levels or 1, k)."""
+        """Return the coefficients of the product of rows and a matrix with k columns.
+
+        The result maps the indices (factor, number) to an array of shape (levels, k), or (1, k) without a factor.
+        """
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
             table = _product(public, matrix[columns])
@@ -84,7 +93,11 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """Summand of columns of the product of rows and a matrix: ``table[:, code] * number``, or one of these factors."""
+    """One summand of some columns of the product of rows and a matrix.
+
+    The summand is ``table[:, code] * number``; without a number it is ``table[:, code]``, and without a factor
+    ``table * number``.
+    """
 
     factor: int | None
     number: int | None
@@ -94,7 +107,16 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
-    """Return the constant summands, and the others in groups of columns, of the product of rows and a matrix."""
+    """Return the summands of the product of rows and a matrix: the constant, and other summands by group of columns.
+
+    Parameters
+    ----------
+    layout : Layout
+    width : int
+        Number of columns of the matrix.
+    matrix : bytes
+        The entries of the matrix, which are the key of the cache.
+    """
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
@@ -108,7 +130,7 @@ def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, li
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``left @ right``, summed in an order that does not depend on the machine's libraries."""
-    if left.size == 1:  # most terms have one column
+    if left.size == 1:  # shortcut for a term of one column without a factor, the commonest case
         return left[0, 0] * right
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
@@ -126,14 +148,14 @@ class Block:
     ----------
     present : ndarray of bool, shape (n,)
         Mask of the rows that are used.
-    numbers : ndarray, shape (n, p), by columns
-        In a regression: numbers within [-1, 1] in whole multiples of 2^-21, the response last; float32 holds them
-        exactly and is used if there is no offset. For means and quantiles: numbers in the user's units. Zero in rows
-        that are not present.
+    numbers : ndarray, shape (n, p), in column-major order
+        In a regression: numbers within [-1, 1] that are whole multiples of 2^-21; the last column is the response. The
+        type is float32, which represents these numbers exactly, unless the model has an offset. For means and
+        quantiles: numbers in the user's units. Rows that are not present have zeros.
     codes : tuple of integer arrays, shape (n,)
         For each factor, the index of the row's level; 0 in rows that are not present.
     layout : Layout
-        Definition of the columns of a row by its numbers and codes.
+        Definition of the columns of a row in terms of the row's numbers and codes.
     weights : ndarray, shape (n,), optional
         Weight of each row, in [0, 1]; None if all weights are 1.
     """
@@ -156,9 +178,9 @@ class Block:
 
         Returns
         -------
-        ndarray, shape (n, k), by columns
-            Summands are added in a fixed order and one row at a time. No linear algebra library is used, because its
-            sums may depend on the position of a row.
+        ndarray, shape (n, k), in column-major order
+            The summands of an entry are added in a fixed order. No linear algebra library is used, because the result
+            for a row might then depend on the position of the row.
         """
         given = np.asarray(matrix, dtype=float).reshape(self.layout.width, -1)
         constant, summands = _summands(self.layout, given.shape[1], given.tobytes())
@@ -187,7 +209,7 @@ class Block:
 
 
 def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Return numbers rounded to whole multiples of 2^-21, with NaN replaced by 0; `out`, if given, holds the result."""
+    """Return numbers rounded to whole multiples of 2^-21, with NaN replaced by 0; `out` is an array for the result."""
     rounded: FloatArray = np.multiply(values, 2.0**ROW_BITS, out=out)
     np.multiply(np.rint(rounded, out=rounded), 2.0**-ROW_BITS, out=rounded)
     if (missing := np.isnan(rounded)).any():

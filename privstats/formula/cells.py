@@ -1,10 +1,11 @@
-"""One reader of raw cells: the value of a cell depends on its own type and value, never on other cells.
+"""Conversion of raw cells: the value read from a cell depends on the type and value of this cell, never on other cells.
 
-One text among integers makes an object column, one missing value makes integers floats, one complex number makes all
-numbers complex: the other rows must read the same. So each cell is read by itself, into one of four forms: a number
-(float), a text (str), bytes, or an instant; everything else is missing. Types are looked up with `issubclass` and
-values are taken with methods of built-in types, so that no method of a class that came with the data is run (except the
-time zone of an aware datetime). No value can raise an error or a warning here.
+A single cell can change the type of a whole column: one text among integers makes an object column, one missing value
+makes integers floats, one complex number makes all numbers complex. The values read from the other rows must not
+change. Therefore each cell is converted by itself to one of four types: a number (float), a text (str), bytes, or an
+instant; every other cell is missing. Types are compared with `issubclass`, and values are converted with methods of
+built-in types, so that no method of a class that came with the data is run (except the time zone of an aware datetime).
+No cell can cause an error or a warning in these functions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-LARGEST_NAME = 2.0**53  # limit of the numeric names of units: above it floats do not distinguish all whole numbers
+LARGEST_NAME = 2.0**53  # limit of numeric names of privacy units: floats do not distinguish all whole numbers beyond
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
@@ -34,7 +35,7 @@ PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # types whose hash and
 
 @dataclass(frozen=True)
 class Instant:
-    """A point in time in UTC: whole days since 1970, and the fraction of the day. Times without a zone count as UTC."""
+    """A time in UTC: whole days since 1970, and the fraction of the day. Times without a time zone count as UTC."""
 
     day: int
     part: float
@@ -51,7 +52,7 @@ def cells(column: pd.Series) -> list[Any]:
     """Return a column's values one by one; None for a value that pandas cannot convert."""
     try:
         return list(column.to_numpy(dtype=object))
-    except Exception:  # for instance a day number out of range: only that cell becomes missing
+    except Exception:  # for instance a day number out of range; only the cell with this value becomes missing
         return [_cell(column, row) for row in range(len(column))]
 
 
@@ -94,7 +95,7 @@ def read(cell: Any) -> Reading:
 
 
 def _read(cell: Any, kind: type) -> Reading:
-    """Return the value of a cell, by the method of the first type below of which `kind` is a subclass."""
+    """Return the value of a cell of type `kind`, converted according to the first matching type in a list of types."""
     if issubclass(kind, str):
         return str.__str__(cell)
     if issubclass(kind, float):
@@ -151,13 +152,13 @@ def _moment(moment: np.datetime64) -> Instant | None:
 
 
 def _split(moments: Any) -> tuple[Any, Any]:
-    """Return whole days since 1970, as integers, which cannot overflow, and the fraction of the day."""
+    """Return the number of whole days since 1970 (integers, to avoid overflow) and the fraction of the day."""
     day = moments.astype("M8[D]")
     return day.astype(np.int64), (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
 
 
 def numbers(column: pd.Series) -> FloatArray:
-    """Return a column as floats, row by row: NaN for a cell that is neither a number nor the text of one."""
+    """Return a column as floats, row by row; NaN for a cell that is not a number and does not spell a number."""
     if _is_numeric(column):
         return _floats(column)
     return np.array([*map(_number, cells(column))], dtype=float)
@@ -184,7 +185,8 @@ def _number(cell: Any) -> float:
 def _written(text: str) -> float:
     """Return the number or truth value that a text spells; NaN for any other text.
 
-    With one text among numbers, readers of files return all cells as texts: the other rows must read the same.
+    If one cell of a column of numbers is a text, readers of files return all cells as texts. The values read from the
+    other rows must not change.
     """
     try:
         return float(text)
@@ -193,13 +195,13 @@ def _written(text: str) -> float:
 
 
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code in `place` of each row's cell (or of the number that a text spells); -1 if there is none.
+    """Return the code of each row's cell, or of the number that a text spells; -1 if the cell has no code.
 
     Parameters
     ----------
     column : Series
     place : mapping
-        From values of cells, numbers and texts, to codes.
+        Codes by value of a cell; a value is a number or a text.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         table = positions(pd.Series(column.cat.categories), place)
@@ -211,7 +213,10 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes in `place` of the cells; most cells are keys of `place` and are looked up in one step."""
+    """Return the codes of cells, given the mapping `place` from values to codes; -1 for a cell without a code.
+
+    Most cells are keys of the mapping, and these cells are looked up in one step.
+    """
     plain = {*map(type, values)} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
     codes = np.fromiter(found, np.intp, len(values))
@@ -221,13 +226,16 @@ def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _is_arrow(dtype: Any) -> bool:
-    """Return whether columns of this type hold texts in Arrow: valid UTF-8 or null, and no objects."""
+    """Return whether a column of this type is an Arrow column of texts, whose cells are valid UTF-8 or null."""
     text = isinstance(dtype, pd.StringDtype) and dtype.storage != "python"
     return text or (isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in ("string", "large_string"))
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes in `place` of the texts of an Arrow column: known texts by bytes, others one by one."""
+    """Return the codes of the texts of an Arrow column, given the mapping `place` from values to codes.
+
+    Texts that are keys of the mapping are compared as bytes; other texts are converted one by one.
+    """
     import pyarrow as pa  # pyarrow is installed if a column is in Arrow
     from pyarrow import compute
 
@@ -242,7 +250,7 @@ def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
     value = read(cell)
-    if isinstance(value, str) and value not in place:  # a text that is no level may spell a number
+    if isinstance(value, str) and value not in place:  # a text that is not a level may spell a number
         value = _written(value)
     return place.get(value, -1)
 
@@ -256,9 +264,10 @@ def _numeric_positions(values: FloatArray, place: Mapping[Any, int]) -> NDArray[
 
 
 def days(column: pd.Series, origin: datetime.date) -> FloatArray:
-    """Return dates as days since `origin`, row by row; NaN for a cell that is no date. Times with a zone are in UTC.
+    """Return dates as days since `origin`, row by row; NaN for a cell that is not a date.
 
-    Texts are read as ISO 8601 only: a guess of other formats could depend on other rows.
+    Times with a time zone are converted to UTC. Texts must be in the format ISO 8601, because a guess of other formats
+    could depend on other rows.
     """
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
         moments = column.to_numpy()
@@ -278,11 +287,11 @@ def _day(cell: Any, origin: datetime.date) -> float:
 
 
 def unit_name(cell: Any) -> str | bytes | float | Instant | None:
-    """Return the canonical form of a privacy unit's name, such as a person's; None if the cell names no unit.
+    """Return the canonical form of the name of a privacy unit (for example a person); None if the cell names no unit.
 
-    Equal names, such as 7, 7.0 and numpy's 7, or "ann" and an enumeration's member of that value, are one unit. Whole
-    numbers from 2^53 on count as missing: one missing name would turn an integer column into floats, which cannot
-    distinguish them. Such identifiers must be given as text.
+    Equal names, such as 7, 7.0 and numpy's 7, or "ann" and an enumeration member whose value is "ann", denote one unit.
+    Whole numbers from 2^53 on count as missing: one missing name would turn a column of integers into floats, and
+    floats cannot distinguish such large integers. Identifiers of this size must be given as text.
     """
     value = read(cell)
     return value if not isinstance(value, float) or abs(value) < LARGEST_NAME else None

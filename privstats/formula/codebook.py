@@ -78,7 +78,7 @@ def _is_field(field: Any) -> bool:
 
 
 def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
-    """Return the levels of a field of a Table Schema: the enum, or the categories, which may have labels."""
+    """Return the levels of a field of a Table Schema: its `enum`, or else its `categories`; labels are not used."""
     levels = field.get("constraints", {}).get("enum", field.get("categories"))
     if not isinstance(levels, list):
         return None
@@ -137,7 +137,7 @@ def _split(levels: str, kind: str) -> list[Any]:
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Return the result of a reader; an error names the field or line that was read."""
+    """Call the function `read` and return its result; an error text begins with `where`, the field or line read."""
     try:
         return read(*arguments)
     except DomainError as error:

@@ -1,7 +1,8 @@
 """Columns for means, quantiles and histograms: a row-wise map to bounded values and the group of each row.
 
-Formulas are ``"x"``, ``"np.log(x)"``, ``"x1 + x2"``, and any of them by group, ``"x ~ g"`` or ``"x ~ cut(z, [0, 1,
-2])"``. Values stay in the user's units. Of the methods here only `block` reads rows (TRUSTED).
+Formulas are ``"x"``, ``"np.log(x)"`` or ``"x1 + x2"``, and each of these formulas by group, as in ``"x ~ g"`` or
+``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential rows;
+PRIVACY.md lists it among the code that a privacy review must read.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
-NARROWEST = 1e-290  # smallest range of a column by which floats can divide
-WIDEST = 1e75  # largest range of a column whose fourth power, as in the variance of a square, is finite
+NARROWEST = 1e-290  # smallest range of a column that floats can divide by without overflow
+WIDEST = 1e75  # largest range of a column: its fourth power, which the variance of a square needs, does not overflow
 MOST_BINS = 100_000
 LIKE = "x ~ group"
 
@@ -70,12 +71,13 @@ class Columns:
     complete : bool
         Whether every row is used, whatever its cells contain.
     lacking : tuple of str
-        Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
+        Expressions without declared bounds. The bounds of these expressions are arbitrary until `with_bounds` sets
+        them.
     components : tuple
-        Names of the estimates for each column and group, such as probabilities of quantiles, or bins; (None,) if there
-        is one estimate.
+        Labels of the estimates of each column and group, such as the probabilities of several quantiles or the bins of
+        a histogram; (None,) if each column and group has one estimate.
     component : str
-        Name of the components in the index of frames: "q", "bin".
+        Name of the index level of the components in tables of results, such as "q" or "bin".
     """
 
     formula: str
@@ -122,18 +124,20 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """Number of columns to be summarised, which is the number of entries of a row."""
+        """Number of columns to be summarised, which equals the number of entries of a row."""
         return len(self.targets)
 
     @property
     def layout(self) -> Layout:
-        """Layout (public description) of a row, whose columns are the numbers of a block, unchanged."""
+        """Public description of a row: column j of the row is column j of `Block.numbers`."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Map raw rows to clamped values in the user's units, each row by itself. Levels become their positions.
+        """Return clamped values in the user's units; each value depends on one raw row only.
 
-        The rows that are used are chosen as in `Design.block`.
+        A level is replaced by its position in the list of declared levels. If `complete` is True, every row is used;
+        otherwise a row is used if none of its values is missing, its levels are declared, and it satisfies the
+        condition `subset`.
         """
         rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
         numbers = np.empty((len(present), self.width), order="F")
@@ -158,7 +162,10 @@ class Columns:
         return self._bound.draw(self.reads, n, rng)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
-        """Return the columns with estimated bounds for `lacking` expressions; bounds are clamped to known ranges."""
+        """Return the columns with the estimated bounds of the expressions in `lacking`, by expression.
+
+        The bounds of an expression are clamped to the range that follows from the declared bounds of its columns.
+        """
         found = {
             code: Estimated.inside(derived(code, self.domain), float(low), float(high))
             for code, (low, high) in bounds.items()
@@ -167,6 +174,11 @@ class Columns:
 
     def numeric(self, verb: str) -> None:
         """Raise an error if a column has levels, for a function that needs numbers.
+
+        Parameters
+        ----------
+        verb : str
+            Name of this function, such as "dp_mean", for the error text.
 
         Raises
         ------
@@ -181,16 +193,16 @@ class Columns:
                 )
 
     def edges(self, verb: str, bins: Any, step: float | None = None) -> tuple[float, ...]:
-        """Return the edges of the requested bins; a column with levels has a bin around each level's position.
+        """Return the edges of the requested bins; for a column with k levels the edges -1/2, 1/2, ..., k - 1/2.
 
         Parameters
         ----------
         verb : str
-            "dp_hist" or "dp_mode", for errors.
+            Name of the calling function, "dp_hist" or "dp_mode", for error texts.
         bins : int or sequence of float, optional
-            Number of equal bins, or their edges in ascending order.
+            Number of bins of equal width, or the edges of the bins in ascending order.
         step : float, optional
-            Step of the declared grid of values; without bins, each grid point gets a bin of its own.
+            Step of the declared grid of values. Without `bins`, each grid point gets a separate bin.
 
         Raises
         ------
@@ -223,7 +235,7 @@ class Columns:
         return edges
 
     def bin_names(self, edges: tuple[float, ...]) -> tuple[Component, ...]:
-        """Return names of the bins between edges: levels, or intervals such as "[0, 1)"."""
+        """Return the name of each bin: a level, or an interval between two edges such as "[0, 1)"."""
         part = self.targets[0]
         if isinstance(part, LevelFactor):
             return part.levels.values
@@ -293,7 +305,7 @@ class Columns:
         Raises
         ------
         FormulaError
-            If there are several columns, or the group is cut from numbers.
+            If there are several columns, or the groups are intervals of a numeric column.
         """
         if len(self.targets) > 1:
             raise FormulaError(
@@ -312,7 +324,7 @@ class Columns:
 
 
 def plain_layout(width: int) -> Layout:
-    """Return the layout (public description) of rows whose columns are the numbers of a block, unchanged."""
+    """Return the layout (public description) of rows in which column j is column j of `Block.numbers`."""
     unit, zero = np.ones((1, 1)), np.zeros((1, 1))
     return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
 
@@ -330,15 +342,16 @@ def bind_columns(
     Parameters
     ----------
     formula : str
-        ``"x"``, ``"x1 + np.log(x2)"``, or either with ``"~ g"``, where g is a column of declared levels.
+        ``"x"`` or ``"x1 + np.log(x2)"``, also by group with ``"~ g"`` at the end, where g is a column of declared
+        levels or an expression ``cut(z, [0, 1, 2])``.
     domain : Domain or mapping
-        Bounds or levels of each column that is read. Numeric expressions without bounds become `lacking`.
+        Bounds or levels of each column in the formula. `Columns.lacking` lists the numeric expressions without bounds.
     subset : str, optional
         Condition on the rows that are used (`select`).
     components : tuple
-        Names of the estimates for each column.
+        Labels of the estimates of each column and group, such as the probabilities of several quantiles.
     component : str
-        Name of the components: "q", "bin".
+        Name of the index level of the components in tables of results, such as "q" or "bin".
 
     Returns
     -------
@@ -416,7 +429,7 @@ def _target(part: Any) -> NumericFactor | LevelFactor:
 
 
 def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
-    """Return edges of bins centred at the points of a grid, including the ends."""
+    """Return edges of bins that are centred at the points of a grid; the bins cover the range from `low` to `high`."""
     points = np.arange(np.ceil(low / step), np.floor(high / step) + 2)
     inner = (points[1:-1] - 0.5) * step
     edges = [min(low, (points[0] - 0.5) * step), *inner, max(high, (points[-1] - 0.5) * step)]
