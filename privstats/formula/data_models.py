@@ -43,7 +43,14 @@ class Field:
     highs: list[Any] = by_default(default_factory=list)
 
     def bound(self, how: str, end: Any) -> None:
-        """Add a bound; an exclusive bound of whole numbers is replaced by the next whole number inside."""
+        """Add a bound `end`; an exclusive bound of whole numbers is replaced by the nearest whole number inside it.
+
+        Parameters
+        ----------
+        how : {"ge", "gt", "le", "lt"}
+            Kind of the bound: lower ("ge", exclusive "gt") or upper ("le", exclusive "lt").
+        end : number or date
+        """
         end = float(end) if isinstance(end, Decimal) else end
         if self.kind == "integer" and how == "gt":
             end = math.floor(end) + 1
@@ -88,7 +95,10 @@ def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
 
 
 def _read(annotation: Any, said: Field) -> list[Any]:
-    """Record in `said` a type annotation's kind, levels and whether values may be missing; return its metadata."""
+    """Read a type annotation: store its kind, its levels and whether values may be missing in `said`; return metadata.
+
+    The metadata are the further arguments of ``Annotated[type, ...]``, which may contain bounds.
+    """
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return [*_read(inside[0], said), *inside[1:]]
@@ -111,7 +121,10 @@ def _plain(level: Any) -> Any:
 
 
 def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the bounds in metadata, including the bounds of a field inside a type."""
+    """Yield the bounds in the metadata of a field, including bounds in the metadata of a nested annotation.
+
+    A bound is a pair of its kind ("ge", "gt", "le" or "lt") and its value.
+    """
     for part in metadata:
         yield from _bounds(getattr(part, "metadata", ()))
         for how in BOUND_NAMES:
@@ -120,7 +133,7 @@ def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_pandera(columns: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """Yield each column name with the declared bounds or levels; columns named by a pattern are left out."""
+    """Yield the name and the declared bounds or levels of each column; columns named by a pattern are left out."""
     for name, column in columns.items():
         if column.regex:
             continue

@@ -31,7 +31,11 @@ class Known(ABC):
 
     @property
     def typical(self) -> Known:
-        """Bounds of usual values; if centre and scale are declared, bounds of uniform numbers with this mean and sd."""
+        """Bounds of usual values of the column.
+
+        For a column declared by centre and scale, these are the bounds of the uniform distribution with this centre as
+        mean and this scale as standard deviation. For every other column they are the declared bounds or levels.
+        """
         return self
 
     @abstractmethod
@@ -46,7 +50,10 @@ class Known(ABC):
     def __str__(self) -> str: ...
 
     def shown(self, width: int) -> str:
-        """Return the bounds or levels as text; a list of levels that exceeds `width` ends in "and 5 more" or so."""
+        """Return the bounds or levels as text of at most `width` characters, if possible.
+
+        A longer list of levels is cut, and ends with the number of the missing levels, such as "and 5 more".
+        """
         return str(self)
 
 
@@ -118,7 +125,11 @@ class Estimated(Numbers):
 
     @classmethod
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
-        """Return the range from `low` to `high`, clamped to a known interval; ends outside move to the nearer end."""
+        """Return the range from `low` to `high` within a known interval.
+
+        A bound outside the known interval is replaced by the nearer bound of this interval. If the range would then be
+        empty, it is moved into the known interval.
+        """
         low, high = (min(max(end, -FARTHEST), FARTHEST) if end == end else 0.0 for end in (low, high))
         if not low < high:
             low, high = low - max(1.0, abs(low)), low + max(1.0, abs(low))
@@ -193,19 +204,20 @@ def _date(day: Any) -> datetime.date:
 
 @dataclass(frozen=True)
 class Levels(Known):
-    """The values a categorical column may take, in order; the first is the reference.
+    """The values that a categorical column may take, in order; the first value is the reference level.
 
     Parameters
     ----------
     values : tuple or list
-        At least two different texts, truth values or numbers; whole numbers up to 2^53, texts valid in UTF-8.
+        At least two different texts, truth values or numbers. Texts must be valid in UTF-8, and the absolute value of a
+        number must be at most 2^53.
     ordered : bool
         Whether the levels can be compared by ``<`` and ``>``, in the given order.
 
     Raises
     ------
     DomainError
-        If the values are not such levels.
+        If there are fewer than two values, if two values are equal, or if a value has another type or is out of range.
 
     Examples
     --------
@@ -235,7 +247,11 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """The code (position) of each level; keys are levels' texts, and numbers both as floats and as usual texts."""
+        """The code (position) of each level, by the values of cells that mean this level.
+
+        For a text, the key is the text. For a number or truth value, the keys are the number as a float and the usual
+        spellings of the number as texts; for 1 and 0 also the spellings of truth values, such as "True".
+        """
         texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
         numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
         written = {text(number): code for number, code in numbers.items() for text in (repr, plain)}
@@ -243,7 +259,14 @@ class Levels(Known):
         return {**written, **truths, **texts, **numbers}
 
     def compare(self, symbol: str, chosen: list[Any]) -> Callable[[NDArray[np.intp]], NDArray[np.bool_]]:
-        """Return the function of codes that evaluates a comparison with levels.
+        """Return the function that maps codes of a column to the truth values of a comparison with levels.
+
+        Parameters
+        ----------
+        symbol : str
+            Symbol of the comparison, such as "==" or "in".
+        chosen : list
+            The levels with which the column is compared.
 
         Raises
         ------
@@ -262,7 +285,7 @@ class Levels(Known):
         return lambda codes: relations[symbol](codes, only)
 
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        every = np.arange(len(self.values))  # each level once, so that all appear if n is large enough
+        every = np.arange(len(self.values))  # each level once, so that every level occurs if n is large enough
         codes = np.concatenate([every, rng.integers(0, len(self.values), n)])[:n]
         return pd.Series([self.values[code] for code in codes], dtype=object)
 
@@ -282,7 +305,7 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Return whether columns of any type hold this level exactly: a number even as a float, a text even in UTF-8."""
+    """Return whether a level survives storage in a column of any type: a number as a float, a text in UTF-8."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value
@@ -297,7 +320,7 @@ def declared(what: Any, name: str) -> Known:
         ``(low, high)``, numbers or dates; a list of levels; a range of whole numbers; the type ``bool``; the
         categories of a type; the values of an enumeration.
     name : str
-        Name of the column, for errors.
+        Name of the column, for error texts.
 
     Raises
     ------
@@ -341,5 +364,5 @@ def _numbers(low: Any, high: Any) -> Numbers:
 
 
 def plain(number: float) -> str:
-    """Return a number as text: all its digits, in the shortest form."""
+    """Return a number as the shortest text from which the same number is read."""
     return repr(int(number)) if float(number).is_integer() and abs(number) < 1e15 else repr(float(number))

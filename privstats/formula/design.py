@@ -1,7 +1,8 @@
 """The design of a regression: the map of rows to scaled columns, and of coefficients back to the user's units.
 
 Columns are mapped affinely to [-1, 1]: without an intercept they are only scaled, so that the model does not
-change. A design holds no data and can be pickled. Of its methods only `block` reads rows (TRUSTED).
+change. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows; PRIVACY.md
+lists it among the code that a privacy review must read.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-MANY_COLUMNS = 300  # number of columns above which collinear predictors are not refused here: the fit finds them
+MANY_COLUMNS = 300  # largest number of columns checked for collinearity before a fit; beyond, the fit detects it
 
 
 class Mean(Protocol):
@@ -66,29 +67,31 @@ class Design:
     domain : Domain
         Public knowledge of the columns.
     written : tuple of str or None
-        `subset`, `weights` and `offset` as the user wrote them.
+        The arguments `subset`, `weights` and `offset`, as the user wrote them.
     family : Mean, optional
-        For models with a link, whose coefficients have units of their own: the response is then divided by its
-        largest value and not centred.
+        Family of a model with a link function. The response of such a model is divided by its largest value and not
+        centred, because the coefficients are not in units of the response.
     names : tuple of str
-        Names of the coefficients, in order; "Intercept" first if there is one.
+        Names of the coefficients, in order. If the model has an intercept, the first name is "Intercept".
     intercept : bool
         Whether there is an intercept.
     response : str
         The response, as the formula writes it.
     reads : tuple of str
-        Names of the data's columns that `block` reads.
+        Names of the columns of the data that the method `block` reads.
     complete : bool
         Whether every row is used: all columns are declared complete, all expressions have finite values everywhere,
         there is no `subset`, and all weights are equal.
     lacking : tuple of str
-        Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
+        Expressions without declared bounds. The bounds of these expressions are arbitrary until `with_bounds` sets
+        them.
     layout : Layout
-        Definition of the columns of a row by the numbers and codes of a block.
+        Definition of the columns of a row in terms of the numbers and codes of a block.
     factors : tuple of DesignFactor
         The factors, in the order in which a block stores their codes.
     centers, halves : ndarray, shape (coefficients,)
-        Centre and half-range: a column scaled to the box [-1, 1] is (the user's column - center) / half.
+        Centre and half-range of each column of the model matrix: the scaled column is (column - center) / half, which
+        lies in [-1, 1].
     response_center, response_half : float
         Centre and half-range of the response.
     """
@@ -125,7 +128,7 @@ class Design:
 
     @property
     def offset(self) -> bool:
-        """Whether the linear predictor has an offset, which is then the column before the response."""
+        """Whether the linear predictor has an offset; the offset is the column before the response."""
         return self._offset is not None
 
     @property
@@ -155,7 +158,7 @@ class Design:
 
     @property
     def zero_to_one(self) -> bool:
-        """Whether the response ranges from 0 to 1, as truth values do."""
+        """Whether the declared range of the response is from 0 to 1, the range of truth values."""
         return (self._outcome_interval.lo, self._outcome_interval.hi) == (0.0, 1.0)
 
     @property
@@ -165,25 +168,26 @@ class Design:
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """Columns that are the product of two other numeric columns, or a square, as (column, parent, parent).
+        """Index triples (column, parent, parent): a column is the product of two numeric columns, or a square.
 
         Parents are not products of other columns themselves.
         """
         return self._made.multiplied_columns()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Map raw rows to a block, each row by itself: clamp, evaluate, clamp, scale, and round to the grid.
+        """Return a block of raw rows: cells are clamped, terms evaluated, clamped, scaled and rounded, row by row.
 
         Parameters
         ----------
         frame : DataFrame or mapping of str to Series
-            Contains the columns of `reads`.
+            Raw rows with the columns in `reads`.
 
         Notes
         -----
-        In columns declared complete no cell excludes a row: a missing number is read as the middle of its interval,
-        a missing or undeclared level as the first level. A row is excluded if another column has no legal value, if an
-        expression is not a number, or by `subset`; in a complete design no row is excluded.
+        In a column that is declared complete, no cell excludes a row: a missing number is replaced by the middle of its
+        interval, a missing or undeclared level by the first level. A row is excluded if another column has no legal
+        value, if the value of an expression is not a number, or if the condition `subset` does not hold. If the whole
+        design is complete, no row is excluded.
         """
         rows, present = self._admit(frame, self.reads)
         n = len(present)
@@ -212,18 +216,21 @@ class Design:
 
     @cached_property
     def terms(self) -> Mapping[str, tuple[str, ...]]:
-        """The terms of the formula in order, each with the names of its coefficients."""
+        """Names of the coefficients of each term, by term, in the order of the formula."""
         parsed = parse_formula(self.formula, EXAMPLE)
         probes = {code: factor(code, self._bound).probe for term in parsed.right for code in term}
         return columns_by_term(parsed.right, probes)
 
     @cached_property
     def predictors(self) -> Mapping[str, Predictor]:
-        """Raw columns that the linear predictor reads, including the offset, with the public knowledge of each."""
+        """Declared bounds or levels of each raw column in the linear predictor (including the offset), by column."""
         return predictors_of((*self._made.reads, *self._added), self._bound)
 
     def varies_with(self, column: str) -> frozenset[str]:
-        """Return the columns on which a column's effect on the linear predictor depends, perhaps that column itself."""
+        """Return the columns on which the effect of `column` on the linear predictor depends.
+
+        The column itself is included if its effect is not linear, or if the offset depends on it.
+        """
         products = [self._made.sources(product) for product in self._made.products]
         mine = [parts for parts in products if any(column in part.reads for part in parts)]
         others = [name for parts in mine for part in parts if part.code != column for name in part.reads]
@@ -234,7 +241,11 @@ class Design:
         return () if self._offset is None else self._offset.reads
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
-        """Return the design with estimated bounds for `lacking` expressions; bounds are clamped to known ranges."""
+        """Return the design with the estimated bounds of the expressions in `lacking`, by expression.
+
+        The bounds of an expression are clamped to the range that follows from the declared bounds of its columns, and
+        for a response also to the support of the family.
+        """
         found = {}
         for code, (low, high) in bounds.items():
             known = _known(code, self.domain, self.family if code == self.response else None)
@@ -247,7 +258,7 @@ class Design:
         Parameters
         ----------
         response : bool
-            Whether coefficients are in units of the response, as in models without a link.
+            Whether coefficients are in units of the response, which is True for models without a link function.
         """
         unit = self.response_half if response else 1.0
         matrix, shift = np.diag(unit / self.halves), np.zeros(len(self.names))
@@ -262,7 +273,7 @@ class Design:
         Parameters
         ----------
         new_data : DataFrame
-            The predictors' columns, which are not confidential.
+            Rows with the columns of the predictors; these rows are not confidential.
 
         Returns
         -------
@@ -295,7 +306,7 @@ class Design:
         Parameters
         ----------
         hypothesis : str, list of str or array_like, shape (q, coefficients)
-            Such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; an array means ``R`` with ``q = 0``.
+            Linear equations such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``, or the matrix ``R``, with ``q = 0``.
 
         Raises
         ------
@@ -305,12 +316,12 @@ class Design:
         return constraint(self.names, hypothesis)
 
     def expressions(self, params: FloatArray) -> tuple[str, str]:
-        """Return the response, and the linear predictor with these coefficients, as expressions in columns.
+        """Return the response, and the linear predictor with coefficients `params`, as two expressions in columns.
 
         Raises
         ------
         FormulaError
-            If the formula has more terms than an expression can hold.
+            If the formula has too many terms for one expression.
         """
         fitted = linear_predictor(self._made, params, self.domain)
         if self._offset is not None:
@@ -322,17 +333,20 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return a basis of the vectors v with ``columns @ v = 0`` in all rows whose levels are kept, from contrasts.
+        """Return a basis of the vectors v with ``columns @ v = 0`` in every row whose factor levels are all kept.
+
+        The basis is computed from the contrasts of the factors; no row is read. Different products of numeric
+        predictors are treated as linearly independent.
 
         Parameters
         ----------
         kept : sequence of boolean arrays, optional
-            For each of `factors`, the mask of its levels that are kept; None keeps all.
+            For each factor in `factors`, the mask of the levels that are kept; None keeps all levels.
 
         Returns
         -------
         ndarray, shape (coefficients, directions)
-            Orthonormal directions, for coefficients of the scaled columns.
+            Orthonormal basis vectors, in terms of the coefficients of the scaled columns.
         """
         if kept is None:
             return self._hidden
@@ -344,9 +358,10 @@ class Design:
 
     @cached_property
     def prior(self) -> tuple[FloatArray, FloatArray]:
-        """Centre and standard deviation of each scaled column but the intercept, then of the scaled response.
+        """Assumed mean and standard deviation of each scaled column except the intercept, and of the scaled response.
 
-        These are the moments of uniform numbers between the bounds, or the declared centre and scale of a column.
+        A column has the moments of the uniform distribution between its bounds, or its declared centre and scale. Each
+        of the two arrays has shape (columns without intercept + 1,); the last entry belongs to the response.
         """
         domain = self.domain.typical
         usual = _rebound(self.formula, domain, self.written, self.family)
@@ -371,7 +386,7 @@ class Design:
 
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
-    """Write values to `out`, scaled and rounded to the grid; a row with a NaN is marked as not used."""
+    """Write scaled values, rounded to the grid, to `out`; if the value of a row is NaN, set `present` to False."""
     scaled = values - center
     scaled /= half
     present &= ~np.isnan(scaled)
@@ -399,15 +414,15 @@ def bind_regression(
     formula : str
         "response ~ predictors", in the language of patsy with row-wise functions only (see `rowwise`).
     domain : Domain or mapping
-        Bounds or levels of the columns that are read. Numeric expressions without bounds become `lacking`.
+        Bounds or levels of the columns in the formula. `Design.lacking` lists the numeric expressions without bounds.
     subset, weights : str, optional
-        Condition on the rows that are used, and their weights (`select`).
+        Condition on the rows that are used, and expression of the weights of rows (`select`).
     offset : str, optional
         Term of the linear predictor with coefficient 1: an expression with public bounds.
     family : Mean, optional
         Family of a model with a link.
     rows : int, optional
-        Public number of rows; factors with too many levels for it are refused.
+        Public number of rows; an error is raised for a factor with too many levels for this number of rows.
 
     Returns
     -------
@@ -416,7 +431,8 @@ def bind_regression(
     Raises
     ------
     FormulaError
-        If the formula cannot be read or mixes rows, or the response or collinear columns are among the predictors.
+        If the formula cannot be read or mixes rows, if the response is among the predictors, or if predictors are
+        collinear.
     DomainError
         If bounds or levels are missing or contradictory.
     """
@@ -428,7 +444,10 @@ def bind_regression(
 def _rebound(
     formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
 ) -> Design:
-    """Return the design of `bind_regression` again with other bounds, which may be estimated and are never refused."""
+    """Return the design of a formula with other bounds, which may be estimates.
+
+    Collinearity, and the number of rows for each level, are not checked again.
+    """
     return _bound_to(formula, domain, *written, family, None)
 
 
@@ -450,7 +469,7 @@ def _bound_to(
     known = {code: _known(code, declared, family if code == parsed.left[0][0] else None) for code in missing}
     missing = tuple(code for code in missing if not known[code].is_finite)
     bound = declared.extended({code: Estimated.inside(within, -1.0, 1.0) for code, within in known.items()})
-    parts = {code: factor(code, bound) for code in parsed.written}  # terms removed by "-" included: y ~ x - x.mean()
+    parts = {code: factor(code, bound) for code in parsed.written}  # also terms that "-" removes, as in y ~ x - z
     refuse_crowds([[parts[code] for code in term] for term in parsed.right], rows)
     outcome = _outcome(parts[parsed.left[0][0]], family)
     _refuse_shared(outcome, parsed, parts)
@@ -524,7 +543,7 @@ def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
 
 
 def _refuse_support(part: NumericFactor, family: Mean) -> None:
-    """Refuse a response whose declared bounds exceed the support of its family."""
+    """Raise an error if the declared bounds of the response exceed the support of the family."""
     low, high = family.support
     lo, hi = part.within.lo, part.within.hi
     if low <= lo < hi <= high:
@@ -561,7 +580,11 @@ def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool
 
 
 def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, intercept: bool) -> tuple[float, float]:
-    """Return centre (0 without an intercept) and half-range of the response; with a link, 0 and the largest value."""
+    """Return the centre and the half-range by which the response is scaled.
+
+    Without an intercept the centre is 0 and the half-range is the largest absolute value. For a model with a link
+    function, the centre is 0 and the half-range is the largest value.
+    """
     within = Interval(0.0, 1.0) if isinstance(outcome, LevelFactor) else outcome.within
     if family is not None:
         return 0.0, within.hi
@@ -575,7 +598,7 @@ def _refuse_constant(name: str, half: float) -> None:
 
 
 def _refuse_collinear(design: Design) -> None:
-    """Refuse predictors that are linear functions of one another whatever the data are."""
+    """Raise an error if predictors are collinear for every possible data set."""
     made, domain = design._made, design._bound
     if not made.reads or len(design.names) > MANY_COLUMNS:
         return
@@ -593,7 +616,7 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        alone = reads.isdisjoint(ends) or len(reads) == 1  # otherwise points may miss a combination of pieces
+        alone = reads.isdisjoint(ends) or len(reads) == 1  # else points may miss combinations of two columns' pieces
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
     if found is None:

@@ -34,11 +34,12 @@ class Domain(Mapping[str, Known]):
         Bounds or levels of each column by its name: ``(low, high)``, a tuple of two numbers or of two dates; a list of
         levels, a `pandas.CategoricalDtype` or an Enum class with the levels as its values; ``bool``; or `Levels` and
         `Dates` with their options. A name may be an expression of a formula, as in ``{"np.log(y)": (8, 14)}``. Write a
-        CategoricalDtype from public knowledge: that of a column made by ``astype("category")`` lists the levels that
-        occur in the data.
+        CategoricalDtype from public knowledge: the CategoricalDtype of a column made by ``astype("category")`` lists
+        the levels that occur in the data, which are confidential.
     complete : bool or iterable of str
-        Columns declared to have no missing values (True: all). If a formula reads only such columns, rows are counted
-        without noise; a missing value that occurs in spite of this is replaced by the middle of the range.
+        Columns declared to have no missing values (True: all columns). If all columns of a formula are declared
+        complete, rows are counted without noise. If a value of such a column is missing nevertheless, a number is
+        replaced by the middle of the range, and a level by the first level.
 
     Raises
     ------
@@ -106,13 +107,14 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         column : str
-            A declared column, or an outcome as the formula writes it, such as "I(visits > 0)"; a second hint about it
-            replaces the first.
+            A declared column, or an expression in declared columns such as "I(visits > 0)", as the formula writes it. A
+            second hint about a column replaces the first hint.
         mean, sd : float, optional
-            Mean and standard deviation of a numeric column (weights may have hints, too). By default the mean is the
-            middle of the bounds, and the values fill a part of these.
+            Mean and standard deviation of a numeric column, which may be a column of weights. By default the mean is
+            the middle of the bounds, and the values are assumed to cover only a part of the range.
         shares : mapping of level to float, optional
-            Shares of the rows at the levels of a column, or at 0 and 1. Unnamed levels divide the rest equally.
+            Shares of the rows at the levels of a column, or at 0 and 1. Levels without a given share have equal shares
+            of the remaining rows.
 
         Returns
         -------
@@ -138,7 +140,10 @@ class Domain(Mapping[str, Known]):
         return self._with_hints({**self.hints, name: hint_of(name, known, mean, sd, shares)})
 
     def _hinted(self, column: str) -> tuple[str, Known]:
-        """Return the name, and the bounds or levels, of a column or of an expression in declared columns."""
+        """Return two values: the name under which a hint about `column` is stored, and its bounds or levels.
+
+        `column` is a declared column, or an expression in declared columns.
+        """
         if isinstance(column, str) and column in self:
             return (column if column in self._columns else self._spelt[spelling(column)]), self[column]
         if isinstance(column, str) and (known := self._of_expression(column)) is not None:
@@ -148,7 +153,10 @@ class Domain(Mapping[str, Known]):
         raise DomainError(f"the domain does not declare {quote(column)}; {cure}")
 
     def _of_expression(self, code: str) -> Known | None:
-        """Return the range of an expression in declared columns; None if the text is no such expression."""
+        """Return the range of an expression in declared columns; None if the range is not known to be finite.
+
+        The range is not known if the text is not an expression, or reads a column that is not declared.
+        """
         with suppress(FormulaError):
             node = parse(code)
             within = bounds_of(node, {name: self[name].meaning for name in columns(node) if name in self})
@@ -156,11 +164,11 @@ class Domain(Mapping[str, Known]):
         return None
 
     def without_hints(self) -> Domain:
-        """Return the domain without hints about usual values, which have no effect on fits."""
+        """Return the domain without hints; hints have no effect on fits."""
         return self._with_hints({}) if self.hints else self
 
     def _with_hints(self, hints: Mapping[str, Hint]) -> Domain:
-        """Return a domain with the same bounds and levels, and other hints about usual values."""
+        """Return a domain with the same bounds and levels, and with the given hints."""
         domain = Domain(self._columns, self.complete)
         domain.hints = hints
         return domain
@@ -188,7 +196,7 @@ class Domain(Mapping[str, Known]):
 
     @property
     def typical(self) -> Domain:
-        """The domain with bounds of usual values for each column that is declared by a centre and a scale."""
+        """The domain with bounds of usual values (`Known.typical`) for columns declared by a centre and a scale."""
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
@@ -198,10 +206,10 @@ class Domain(Mapping[str, Known]):
     def synthetic(self, n: int, seed: int = 1) -> pd.DataFrame:
         """Return synthetic rows, drawn within the declared bounds and levels, to try scripts before the data are used.
 
-        Numbers and dates are uniform within their bounds (for a ``range`` among its values, for a `Scale` about its
-        centre), levels are equally frequent, columns are independent, and no value is missing. For a declared
-        expression, such as ``np.log(y)``, the columns that it reads are drawn. Columns without a declaration, such as
-        the one that names a `unit`, must be added by you.
+        Numbers and dates are uniform within their bounds (for a ``range``: on the values of the range; for a `Scale`:
+        on an interval around the centre), levels are equally frequent, columns are independent, and no value is
+        missing. For a declared expression, such as ``np.log(y)``, values of its columns are drawn. You must add columns
+        without a declaration, such as the column of the argument `unit`.
 
         Parameters
         ----------
@@ -237,7 +245,7 @@ class Domain(Mapping[str, Known]):
         return rows.infer_objects()
 
     def _columns_read(self) -> tuple[str, ...]:
-        """Return the declared columns, and the columns that declared expressions read."""
+        """Return the names of the declared columns and of the columns in declared expressions."""
         return tuple(dict.fromkeys(column for name in self for column in _columns_of(name)))
 
     def to_json(self) -> str:
@@ -253,7 +261,7 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         DomainError
-            If `text` is not such a domain.
+            If `text` is not a domain in the format of `to_json`.
         """
         try:
             read = json.loads(text)
@@ -281,10 +289,10 @@ class Domain(Mapping[str, Known]):
         ----------
         schema : dict, str or path
             The schema, its JSON text, or a file with this text. A field with ``minimum`` and ``maximum`` declares
-            bounds (whole numbers for an integer, dates for a date), a field with ``enum`` or ``categories`` declares
-            levels, and a boolean field both truth values; ``required`` declares that no value is missing. A field that
-            says less, such as one bound alone, is left out. The schema must be written from public knowledge, not
-            inferred from the data.
+            bounds (whole numbers for an integer, dates for a date). A field with ``enum`` or ``categories`` declares
+            levels. A boolean field declares the two levels False and True. ``required`` declares that no value is
+            missing. A field with incomplete information, such as only one bound, is ignored. The schema must be written
+            from public knowledge, not inferred from the data.
 
         Returns
         -------
@@ -293,7 +301,7 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         DomainError
-            If `schema` is no Table Schema, or a field cannot be read; the error names the field.
+            If `schema` is not a Table Schema, or a field cannot be read; the error names the field.
 
         Examples
         --------
@@ -349,13 +357,14 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         model : type or DataFrameSchema
-            A pydantic model: a field with both bounds (``Field(ge=0, le=100)``, or ``gt``, ``lt``) declares bounds, a
-            ``Literal`` or an Enum declares levels, a ``bool`` both truth values; a field that is not ``Optional`` has
-            no missing values. Or a DataFrameModel or DataFrameSchema of pandera: checks ``in_range`` (or ``ge`` with
-            ``le``) declare bounds, ``isin`` and categories declare levels; a column that is not ``nullable`` has no
-            missing values. A field that says less, such as one bound alone, is left out. An exclusive bound becomes
-            the next whole number inside, or the bound itself if values are not whole. The model must be written from
-            public knowledge, not inferred from the data.
+            A pydantic model, or a DataFrameModel or DataFrameSchema of pandera. In a pydantic model, a field with both
+            bounds (``Field(ge=0, le=100)``, or ``gt``, ``lt``) declares bounds, a field of type ``Literal`` or Enum
+            declares levels, and a field of type ``bool`` declares the two levels False and True; a field that is not
+            ``Optional`` has no missing values. In a pandera schema, the check ``in_range`` (or ``ge`` with ``le``)
+            declares bounds, and the check ``isin`` or a categorical type declares levels; a column that is not
+            ``nullable`` has no missing values. A field with incomplete information, such as only one bound, is ignored.
+            An exclusive bound of whole numbers is replaced by the nearest whole number inside it; another exclusive
+            bound is treated as inclusive. The model must be written from public knowledge, not inferred from the data.
 
         Returns
         -------
@@ -364,7 +373,8 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         DomainError
-            If `model` is none of these, or a field cannot be read; the error names the field.
+            If `model` is neither a pydantic model nor a pandera schema, or a field cannot be read; the error names the
+            field.
 
         Examples
         --------
@@ -427,7 +437,7 @@ def _name(name: Any) -> str:
 
 
 def _columns_of(name: str) -> tuple[str, ...]:
-    """Return the columns that an expression such as np.log(y) reads; any other name is the column itself."""
+    """Return the columns in an expression such as np.log(y); for another text, the text itself is the column."""
     try:
         node = parse(name)
     except FormulaError:

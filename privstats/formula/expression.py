@@ -1,7 +1,8 @@
 """The whitelist of formula syntax, which admits only expressions that treat each row by itself.
 
-Bounds of an expression are computed by walking its syntax tree over intervals (`values.walk`). Only the nodes listed
-there and the functions in `functions` are allowed, so no expression can mix rows or read anything outside the frame.
+Bounds of an expression are computed by walking its syntax tree over intervals (`values.walk`). Only the syntax nodes
+listed in `values.walk` and the functions in `functions` are allowed, so that no expression can mix rows or read
+anything outside the frame.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ OF_ALL_ROWS = (
 
 
 class _Normal(ast.NodeTransformer):
-    """A change of syntax trees: ``Q('any name')`` to a name, and ``x * x`` to ``x ** 2``, which is never negative."""
+    """A transformer of syntax trees that replaces ``Q('any name')`` by a name, and ``x * x`` by ``x ** 2``.
+
+    The interval of ``x ** 2`` has no negative values, whereas the interval of ``x * x`` may have some.
+    """
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         match node:
@@ -91,7 +95,7 @@ def spelling(code: str) -> str:
 
 
 def powers(node: ast.expr) -> Counter[str]:
-    """Return the expressions, with their powers, whose product is the given expression.
+    """Return the factors of a product and their powers: the expression is the product of the factors' powers.
 
     Examples
     --------
@@ -140,7 +144,10 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
 
 
 def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
-    """Return whether an expression is finite whenever its columns are: all parts of it have finite bounds."""
+    """Return whether an expression is finite for all values of its columns within their bounds.
+
+    This is so if all parts of the expression have finite bounds.
+    """
     parts: list[Interval] = []
     parts.append(walk(node, _Intervals(of, parts)))
     return all(part.is_finite for part in parts)
@@ -195,7 +202,7 @@ def _all_rows(code: str, what: str, of: str) -> str:
 
 
 def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
-    """Return why an expression cannot be used, and what to write in its place."""
+    """Return an error text that says why an expression cannot be used, and what to write in its place."""
     code = ast.unparse(node)
     match node:
         case ast.Name(id=name) if isinstance(of.get(name), Levels):

@@ -80,7 +80,7 @@ class NumericFactor:
 
     @cached_property
     def is_condition(self) -> bool:
-        """Whether the expression is a comparison or a logical one: its values 0 and 1 are treated as two levels."""
+        """Whether the expression is a comparison or a logical expression: its values 0 and 1 are treated as levels."""
         return self.within == Interval(0.0, 1.0) and _is_condition(self.node)
 
 
@@ -191,9 +191,10 @@ def factor(code: str, domain: Domain) -> Factor:
     Parameters
     ----------
     code : str
-        One factor of a formula, as it is spelled there.
+        One factor, exactly as the formula writes it.
     domain : Domain
-        Declared bounds and levels; bounds of the factor itself narrow the range that follows from its columns.
+        Declared bounds and levels. If bounds of the factor itself are declared, they narrow the range that follows from
+        the bounds of its columns.
 
     Returns
     -------
@@ -202,9 +203,9 @@ def factor(code: str, domain: Domain) -> Factor:
     Raises
     ------
     FormulaError
-        If the expression is not known to treat each row by itself.
+        If the expression uses syntax or functions other than the row-wise ones that formulas allow.
     DomainError
-        If its bounds, or the levels of its column, are not known.
+        If the bounds of the expression, or the levels of its column, are not known.
     """
     node = parse(code)
     match node:
@@ -270,12 +271,12 @@ def as_edges(bins: Any) -> tuple[float, ...]:
 
 
 def check_covered(edges: tuple[float, ...], part: NumericFactor) -> None:
-    """Refuse edges of bins that do not cover the values of an expression.
+    """Raise an error if the edges of bins do not cover the range of an expression.
 
     Raises
     ------
     DomainError
-        If the edges do not cover the bounds; the error names the bounds.
+        If the edges do not cover the bounds of the expression; the error names the bounds.
     """
     low, high = part.within.lo, part.within.hi
     if edges[0] > low or edges[-1] < high:
@@ -320,9 +321,10 @@ def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
 
 
 def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
-    """Return the numeric expressions without known bounds because a column is not declared, in the order of `codes`.
+    """Return the numeric expressions in `codes` whose bounds are unknown because a column is not declared.
 
-    Their bounds can be estimated. Nothing is refused here, since `factor` gives better errors.
+    The bounds of these expressions can be estimated. This function raises no error for other expressions; `factor`
+    later raises an error with a more helpful text.
     """
     found = []
     for code in codes:
@@ -350,7 +352,14 @@ def _public(name: str, domain: Domain) -> Interval | Levels:
 
 
 def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
-    """Refuse factors with too many levels for the public number of rows; `rows` is None if this number is private.
+    """Raise an error for factors with too many levels for the public number of rows.
+
+    Parameters
+    ----------
+    terms : sequence of sequence of Factor
+        The factors of each term.
+    rows : int, optional
+        Public number of rows; None if this number is private.
 
     Raises
     ------
@@ -372,7 +381,7 @@ def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
 
 
 def refuse_few_rows(code: str, many: int, rows: int | None) -> None:
-    """Refuse a factor of `many` levels if the public number of rows is too small for so many levels.
+    """Raise an error if the public number of rows is too small for a factor of `many` levels.
 
     Raises
     ------
@@ -412,7 +421,10 @@ def _levels(code: str, name: str, domain: Domain) -> Levels:
 
 
 def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
-    """Refuse a numeric column with a list such as [0, 20] in place of bounds; [0, 1] are levels of a truth value."""
+    """Raise an error if a numeric column is declared by a list such as [0, 20] in place of bounds.
+
+    Two neighbouring whole numbers, such as [0, 1], are accepted as levels.
+    """
     match levels.values:
         case (int() | float() as low, int() | float() as high) if (
             levels.listed and low < high and not (high - low == 1 and float(low).is_integer())
@@ -425,7 +437,7 @@ def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
 
 
 def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
-    """Return why an expression has no finite bounds, and the cure."""
+    """Return an error text that says why an expression has no finite bounds, and what the user should declare."""
     missing = next((n for n in columns(node) if n not in domain or isinstance(domain.get(n), Estimated)), None)
     if missing is not None:
         return (

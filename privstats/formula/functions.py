@@ -1,4 +1,4 @@
-"""Functions that a formula may call: each works row by row, and maps intervals to known intervals."""
+"""Functions that a formula may call: each function works row by row, and maps intervals to known intervals."""
 
 from __future__ import annotations
 
@@ -93,21 +93,21 @@ _BUILT_IN = frozenset(FUNCTIONS) | {"C", "Q", "cut", "poly", "bs", "cr", "cc"}
 def rowwise(
     function: F, bounds: tuple[float, float] | Callable[..., tuple[float, float]], name: str | None = None
 ) -> F:
-    """Let formulas call a function of your own, by name.
+    """Register a function of your own, so that formulas can call it by name.
 
-    It is called for one row at a time, with arrays of length 1 clamped to the domain, so that it cannot mix rows (and
-    is slower than built-in functions). Its values are clamped to the bounds, and a row for which it fails counts as
-    missing.
+    The function is called for one row at a time, with arrays of length 1 clamped to the domain. Therefore it cannot mix
+    rows, and is slower than built-in functions. Values of the function are clamped to the bounds, and a row for which
+    the function raises an error counts as missing.
 
     Parameters
     ----------
     function : callable
         Maps arrays of length 1 to an array of length 1.
     bounds : tuple of float, or callable
-        The range of its values; or a function that maps the arguments' ranges, each ``(low, high)``, to this
-        range.
+        The range of the function's values; or a function that maps the ranges of the arguments, each ``(low, high)``,
+        to the range of the values.
     name : str, optional
-        Name in formulas; by default that of the function.
+        Name of the function in formulas; by default the function's own name.
 
     Returns
     -------
@@ -117,17 +117,17 @@ def rowwise(
     Raises
     ------
     FormulaError
-        If the name is not free, or the bounds are not an interval.
+        If the name is taken or is not a Python identifier, or the bounds are not an interval.
 
     Notes
     -----
-    Formulas can call without this: I, np.abs, np.square, np.power(x, 2), np.log, np.log2, np.log10, np.log1p, np.exp,
-    np.exp2, np.expm1, np.sqrt, np.cbrt, np.tanh, np.arctan, np.sinh, np.arcsinh, np.floor, np.ceil, np.sign,
-    np.minimum(x, z), np.maximum(x, z), np.clip(x, 0, 1), np.where(x > 0, x, 0). They may use arithmetic, comparisons,
-    ``and``, ``or``, ``not`` and ``in``; C(g), C(g, Sum) and other codings of levels; Q('any name'); poly(x, 2), and bs,
-    cr, cc with knots=[...].
+    Built-in functions, which need no registration, are I, np.abs, np.square, np.power(x, 2), np.log, np.log2, np.log10,
+    np.log1p, np.exp, np.exp2, np.expm1, np.sqrt, np.cbrt, np.tanh, np.arctan, np.sinh, np.arcsinh, np.floor, np.ceil,
+    np.sign, np.minimum(x, z), np.maximum(x, z), np.clip(x, 0, 1), np.where(x > 0, x, 0). Formulas may also use
+    arithmetic, comparisons, ``and``, ``or``, ``not`` and ``in``; C(g), C(g, Sum) and other codings of levels; Q('any
+    name'); poly(x, 2), and bs, cr, cc with knots=[...].
 
-    A pickled result can be loaded where the function is registered again under its name.
+    To load a pickled result in another process, first register the function again under the same name.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def registered_in(codes: Iterable[str | None]) -> list[str]:
 
 
 def _source(function: Any) -> Any:
-    """Return a key of a function's code, by which a notebook cell that is run again defines the same function."""
+    """Return a key of the code of a function; if a notebook cell is run again, the function has the same key."""
     code = getattr(function, "__code__", None)
     return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
 
@@ -183,7 +183,10 @@ def _image(name: str, bounds: Any) -> Callable[..., Interval]:
 
 
 def _one_by_one(function: Callable[..., Any]) -> Callable[..., FloatArray]:
-    """Return `function` called for one row at a time: it cannot mix rows, and a row for which it fails is missing."""
+    """Return a function of arrays that calls `function` for one row at a time; the value is NaN if the call fails.
+
+    Therefore `function` cannot mix rows.
+    """
 
     def one(*row: float) -> float:
         try:

@@ -43,19 +43,22 @@ class Hint:
 
 
 def levels_with_shares(known: Known) -> Levels | None:
-    """Return the levels of a column for which shares make sense, 0 and 1 for numbers from 0 to 1; None for others."""
+    """Return the levels of a column whose shares can be given in a hint; None if the column has no such levels.
+
+    The levels are the declared levels, or 0 and 1 for a column of numbers with the bounds 0 and 1.
+    """
     if isinstance(known, Levels):
         return known
     return Levels((0, 1)) if isinstance(known, Numbers) and (known.lo, known.hi) == (0.0, 1.0) else None
 
 
 def hint_of(name: str, known: Known, mean: Any, sd: Any, shares: Any) -> Hint:
-    """Return a hint about a column's usual values, after a check against its declared bounds or levels.
+    """Return a hint about the distribution of a column, after a check against the declared bounds or levels.
 
     Raises
     ------
     DomainError
-        If the hint contradicts the bounds or levels; the error names the column and the cure.
+        If the hint contradicts the bounds or levels; the error names the column and says what to change.
     """
     if mean is None and sd is None and shares is None:
         raise DomainError(f"the hint about '{name}' is empty; write {example(name, known)}")
@@ -118,7 +121,7 @@ def _is_number(value: Any) -> bool:
 
 
 def example(name: str, known: Known) -> str:
-    """Return Python code that gives a hint about a column's usual values, for users to paste."""
+    """Return Python code that gives a hint about the distribution of a column, for error texts."""
     levels = levels_with_shares(known)
     if levels is not None:
         return f"domain.hint({name!r}, shares={{{levels.values[-1]!r}: 0.1}})"

@@ -1,7 +1,7 @@
 """Interval arithmetic: bounds of an expression from the bounds of its columns.
 
-An operation that may be undefined (division by an interval that contains 0, the logarithm of one that is not
-positive) gives an infinite bound; code that needs a finite bound then refuses the expression.
+An operation that may be undefined (division by an interval that contains 0, the logarithm of an interval that contains
+nonpositive numbers) gives an infinite bound. A caller that needs finite bounds then raises an error for the expression.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Interval:
     Parameters
     ----------
     lo, hi : float
-        Bounds; infinite if nothing is known.
+        Bounds; a bound is infinite if nothing is known.
 
     Examples
     --------

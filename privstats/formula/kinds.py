@@ -1,4 +1,4 @@
-"""Kinds of columns, from public names and types: whether bounds or levels must be declared, and which fit."""
+"""Kinds of columns, from public names and types: which declarations (bounds or levels) suit the type of a column."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pandas as pd
 from privstats.errors import listed
 from privstats.formula.declarations import Dates, Known, Levels
 
-SLIP = 0.8  # similarity of two names above which one is taken for a misspelling of the other
-DECLARED = {  # how a column of a kind is declared, and how errors describe an undeclared one
+SLIP = 0.8  # smallest similarity of two names at which one name is taken for a misspelling of the other name
+DECLARED = {  # by kind of column: an example of a declaration, and the error text about a column without declaration
     "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
     "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
     "truth": ("bool", "has truth values and is not declared; write {domain}"),
@@ -34,7 +34,10 @@ def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | No
 
 
 def kind_of(dtype: Any) -> str:
-    """Return the kind of a column of this type, which decides its declaration: truth, dates, number or text."""
+    """Return the kind of a column of this type: "truth" (boolean), "dates", "number" or "text".
+
+    The kind decides which declarations suit the column.
+    """
     if pd.api.types.is_bool_dtype(dtype):
         return "truth"
     if pd.api.types.is_datetime64_any_dtype(dtype):
@@ -43,7 +46,13 @@ def kind_of(dtype: Any) -> str:
 
 
 def undeclared(kinds: Mapping[str, str]) -> str:
-    """Return the error text about columns without declared bounds or levels; kinds are keys of `DECLARED`."""
+    """Return the error text about columns without declared bounds or levels.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str
+        Kind of each such column, by name; a kind is a key of `DECLARED`.
+    """
     domain = ", ".join(f"'{name}': {DECLARED[kind][0]}" for name, kind in kinds.items())
     domain = f"domain={{{domain}}}"
     if len(kinds) == 1:
@@ -62,7 +71,7 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
     domain : mapping of str to Known
         Declared bounds or levels of each column or expression, by name.
     reads : mapping of str to iterable of str
-        The columns that each declared name reads: itself, or the columns of a factor.
+        The columns of each declared name: the column of this name, or the columns in an expression.
     types : mapping of str to dtype
         Types of the data's columns.
     """
@@ -85,7 +94,10 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
 
 
 def _cure(known: Known, dtype: Any) -> str | None:
-    """Return what else to declare for a column whose type does not fit the declared bounds or levels, or None."""
+    """Return what to declare instead, as text, if the declared bounds or levels do not suit the column's type.
+
+    Return None if they suit the type.
+    """
     kind, numeric = kind_of(dtype), kind_of(dtype) in ("number", "truth")
     if isinstance(known, Levels):
         fits = kind == "text" or (numeric and any(not isinstance(level, str) for level in known.values))

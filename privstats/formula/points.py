@@ -1,4 +1,4 @@
-"""Public points of a domain, to find columns that are linear functions of one another at all points."""
+"""Public points of a domain, at which the columns of a design are evaluated to detect collinear columns."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SMOOTH = frozenset(
         *("np.sqrt", "np.cbrt", "np.tanh", "np.arctan", "np.sinh", "np.arcsinh"),
     }
 )
-ROUNDING = 1e-9  # tolerance of linear dependence, as a share of a column's length
-FEWEST = 40  # least number of points beyond twice the number of columns
-NARROW = 0.1  # share of the range below which a piece of a spline may have too few points
+ROUNDING = 1e-9  # tolerance of linear dependence, relative to the norm of a column
+FEWEST = 40  # number of points in addition to twice the number of columns
+NARROW = 0.1  # width of a spline's piece, relative to the range, below which the piece may have too few points
 MOST_POINTS = 20_000
 
 
@@ -37,19 +37,22 @@ def synthetic(
     repeats: int,
     columns: int,
 ) -> tuple[Mapping[str, Any], int]:
-    """Return public points of the domain as columns, and the number of points; none if too many would be needed.
+    """Return public points of the domain as columns, and the number of points; no points if too many would be needed.
 
     Parameters
     ----------
     domain : Domain
     reads : sequence of str
-        Names of the columns.
+        Names of the columns of raw data.
     crossed : sequence of tuple of str
-        Sets of level columns; each combination of their levels is among the points, `repeats` times.
+        Sets of columns with levels. Each combination of their levels is among the points, `repeats` times.
     ends : mapping of str to sequence of float
-        Points at which conditions cut the range of a column: each piece and each end gets `repeats` points.
-    repeats, columns : int
-        Points for each combination, piece and end; number of columns, which the number of points exceeds.
+        Thresholds with which conditions compare a column, by column. They cut the range of the column into pieces; each
+        piece gets `repeats` points in addition to its two limits.
+    repeats : int
+        Number of points for each combination of levels and for each piece.
+    columns : int
+        Number of columns of the design; the number of points is more than twice this number.
     """
     levels = {name: known for name in reads if isinstance(known := domain.known(name), Levels)}
     sizes = [[len(levels[name].values) for name in names] for names in crossed]
@@ -80,7 +83,10 @@ def synthetic(
 
 
 def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatArray:
-    """Return the `ends` in the declared range of a column, and points of each piece of the range between them."""
+    """Return points of each piece into which thresholds (`ends`) cut the declared range of a column.
+
+    The points of a piece are its two limits and `repeats` equally spaced points between them.
+    """
     low, high = min(ends) - 1, max(ends) + 1
     if isinstance(known, Numbers) and not isinstance(known, Estimated):
         low, high = known.lo, known.hi
@@ -90,7 +96,7 @@ def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatAr
 
 
 def compared(node: ast.AST) -> dict[str, set[float]] | None:
-    """Return the numbers with which an expression compares columns, by column name; None if it compares none.
+    """Return the numbers with which a comparison compares a column, by column name; None for other expressions.
 
     Examples
     --------
@@ -109,7 +115,7 @@ def compared(node: ast.AST) -> dict[str, set[float]] | None:
 
 
 def cut(part: NumericFactor | BasisFactor | LevelFactor) -> dict[str, set[float]]:
-    """Return the points, by column, at which the conditions in a factor divide the column's range."""
+    """Return the thresholds, by column, with which the conditions in a factor compare the column."""
     found: dict[str, set[float]] = {}
     for piece in ast.walk(_node(part)):
         for name, numbers in (compared(piece) or {}).items():
@@ -124,7 +130,7 @@ def _node(part: NumericFactor | BasisFactor | LevelFactor) -> ast.AST:
 
 
 def primes(many: int) -> list[int]:
-    """Return the first prime numbers, by the sieve of Eratosthenes: for m >= 3 the m-th is below 2 m log m.
+    """Return the first `many` prime numbers, by the sieve of Eratosthenes; the m-th prime is below 2 m log m, m >= 3.
 
     Examples
     --------
@@ -140,12 +146,19 @@ def primes(many: int) -> list[int]:
 
 
 def _spread(prime: int, n: int) -> FloatArray:
-    """Return n evenly spread points of (0, 1), fractional parts of k sqrt(prime), unrelated for different primes."""
+    """Return a low-discrepancy sequence of n points in (0, 1): the fractional parts of k sqrt(prime), k = 1, ..., n.
+
+    Different primes give unrelated sequences.
+    """
     return np.asarray(np.modf(np.arange(1, n + 1) * math.sqrt(prime))[0])
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether the public points represent a factor: a function of levels, or a smooth function of numbers."""
+    """Return whether the public points suffice to detect that columns of a factor are collinear with others.
+
+    They suffice for a function of columns with levels (`coded`), and for an expression in numbers that consists of
+    smooth functions and of comparisons of a column with a number. They do not suffice for a spline with a narrow piece.
+    """
     if {*part.reads} <= {*coded}:
         return True
     if isinstance(part, LevelFactor):
@@ -164,7 +177,10 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the indices of the first column that is a linear function of earlier columns, and of these; or None."""
+    """Return the index of the first column that is a linear function of earlier columns, and the indices of the latter.
+
+    Only columns in the mask `among` are considered. Return None if there is no such column.
+    """
     rows = matrix[~np.isnan(matrix).any(axis=1)]
     places = np.flatnonzero(among & (np.abs(rows).max(axis=0, initial=0.0) > ROUNDING))
     if len(rows) < len(places):

@@ -1,4 +1,4 @@
-"""The raw columns behind a linear predictor, with the public knowledge from which a grid of synthetic rows is made."""
+"""The raw columns in a linear predictor, with their declared bounds or levels, for grids of synthetic rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privstats.formula.domain import Domain
 
 @dataclass(frozen=True)
 class Predictor:
-    """Public knowledge of one column of the data: declared levels or bounds, and a legal value.
+    """Declared levels or bounds of one column of the data, and one legal value.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Predictor:
     value : level, float or str
         A legal value: the first level, the middle of the bounds (a date as text), or 1 if nothing is declared.
     ends : tuple of float
-        The declared bounds; infinite if there are none.
+        The declared bounds; infinite if no bounds are declared.
     """
 
     levels: tuple[Any, ...] | None
@@ -48,7 +48,7 @@ class Predictor:
 
 
 def predictors_of(names: Iterable[str], domain: Domain) -> Mapping[str, Predictor]:
-    """Return the public knowledge (bounds or levels) of each column in `names`, in the same order."""
+    """Return the declared bounds or levels of each column in `names`, in the same order."""
     return {name: _predictor(name, domain) for name in dict.fromkeys(names)}
 
 

@@ -17,9 +17,10 @@ FAR = 30.0  # distance from the centre, in declared scales, to which values are 
 
 @dataclass(frozen=True)
 class Scale(Numbers):
-    """Numbers without bounds whose centre and scale are publicly known: for robust regressions.
+    """Numbers without bounds whose centre and scale are publicly known, for use in robust regressions.
 
-    Values are clamped to `FAR` scales about the centre, beyond which a robust loss is no longer sensitive to them.
+    Values are clamped to the interval centre +- `FAR` * scale. A robust loss is not sensitive to the size of a value
+    beyond this interval.
 
     Parameters
     ----------

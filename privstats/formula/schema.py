@@ -1,4 +1,4 @@
-"""Checks of a DataFrame before any cell is read: of the names and types of its columns, which are public."""
+"""Checks of the names and types of a DataFrame's columns, which are public. They are made before any cell is read."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NO_COLUMNS = frozenset({"np", *CODINGS})  # names in formulas that are not colum
 
 
 def names_read(codes: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that expressions read, in order; expressions that cannot be parsed are left out."""
+    """Return the names of the columns in expressions, in order; expressions that cannot be parsed are left out."""
     found = dict.fromkeys(name for node in _parsed(codes).values() for name in columns(node))
     return tuple(name for name in found if name not in NO_COLUMNS)
 
 
 def check_schema(frame: Any, names: Iterable[str]) -> None:
-    """Refuse data that is not a DataFrame, and a frame in which a column is missing or occurs twice.
+    """Raise an error if the data are not a DataFrame, or if a column is missing or occurs twice.
 
     Parameters
     ----------
@@ -58,13 +58,16 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 
 
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
-    """Refuse a declared name that misspells an undeclared column; warn of other declared names without a column.
+    """Check that each name in the domain is a column of the data, or an expression in the formula or in an argument.
+
+    A name that is nearly the name of a column without declaration is taken for a misspelling and raises an error. Other
+    names without a column cause a warning.
 
     Parameters
     ----------
     domain : Domain
     codes : sequence of str
-        Expressions of the call.
+        Expressions in the formula and in other arguments of the fit, such as `subset`.
     offered : iterable of str
         Names of the columns of the data.
 
@@ -90,7 +93,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
 
 
 def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | None) -> None:
-    """Refuse undeclared columns whose type, which is public, is not numeric, or whose range cannot be estimated.
+    """Raise an error for undeclared columns whose (public) type is not numeric, or whose range cannot be estimated.
 
     Parameters
     ----------
@@ -142,7 +145,7 @@ def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Doma
 
 
 def _parsed(codes: Iterable[str]) -> dict[str, ast.expr]:
-    """Return the syntax trees of expressions; expressions that cannot be parsed are left out and refused later."""
+    """Return the syntax trees of expressions; expressions that cannot be parsed are left out."""
     found = {}
     for code in codes:
         try:

@@ -1,6 +1,7 @@
-"""Selection and weights of rows, decided row by row during a fit, and as confidential as the rows.
+"""A condition that selects rows, and weights of rows; both are evaluated row by row during a fit.
 
-If a frame were filtered before a fit, its length, which counts as public, would depend on confidential values.
+Which rows are selected is as confidential as the rows. If a frame were filtered before a fit, the length of the frame,
+which counts as public, would depend on confidential values.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ WORDS = {"&": "and", "|": "or", "~": "not"}  # operators that bind less tightly 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A condition on rows and a weight of rows; either may be missing.
+    """A condition on rows and an expression of the weights of rows; either of the two may be missing.
 
     Parameters
     ----------
     subset : NumericFactor, optional
-        The condition; rows in which it is zero or missing contribute nothing.
+        The condition. Rows in which its value is zero or missing contribute nothing.
     weights : NumericFactor, optional
-        The weight; a row counts as its weight divided by the public upper bound of the weights.
+        The weight. The contribution of a row is multiplied by the row's weight divided by the public upper bound of the
+        weights.
     """
 
     subset: NumericFactor | None
@@ -43,7 +45,7 @@ class Selection:
 
     @property
     def parts(self) -> tuple[NumericFactor, ...]:
-        """The expressions of the condition on rows and of the row weight, as far as they are given."""
+        """The expressions of the condition and of the weight; an expression that is not given is left out."""
         return tuple(part for part in (self.subset, self.weights) if part is not None)
 
     @property
@@ -52,7 +54,7 @@ class Selection:
         return 1.0 if self.weights is None else self.weights.within.hi
 
     def keeps(self, rows: Mapping[str, Any], n: int) -> NDArray[np.bool_]:
-        """Return the mask, shape (n,), of the rows that the condition and the weight keep."""
+        """Return the mask, shape (n,), of the rows that satisfy the condition and have a weight that is not missing."""
         kept = np.ones(n, dtype=bool)
         if self.subset is not None:
             holds = self.subset.values(rows)[:, 0]
@@ -62,23 +64,23 @@ class Selection:
         return kept
 
     def weighs(self, rows: Mapping[str, Any]) -> FloatArray | None:
-        """Return the weight of each row, in [0, 1]; None if all weigh the same."""
+        """Return the weight of each row, divided by the largest possible weight; None if all weights are equal."""
         if self.weights is None:
             return None
         return np.clip(np.nan_to_num(self.weights.values(rows)[:, 0]) / self.largest_weight, 0.0, 1.0)
 
 
 def select(subset: Any, weights: Any, domain: Domain) -> Selection:
-    """Return the selection of rows by two expressions: a condition and a weight.
+    """Return the selection of rows by an expression of the condition and an expression of the weight.
 
     Parameters
     ----------
     subset : str, optional
         A condition such as ``"age >= 18 & region == 'N'"``.
     weights : str, optional
-        A column or expression with public bounds, nowhere negative.
+        A column or expression with public bounds that are not negative.
     domain : Domain
-        Bounds and levels of the columns that they read.
+        Bounds and levels of the columns in the two expressions.
 
     Returns
     -------
@@ -87,7 +89,7 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
     Raises
     ------
     FormulaError, DomainError
-        If an expression does not work row by row, or the weights are not bounded.
+        If an expression is not a row-wise function of columns, or the weights are not bounded.
     """
     chosen = None if subset is None else expression("subset", _spelled_out(subset), domain)
     weighted = None if weights is None else expression("weights", weights, domain)

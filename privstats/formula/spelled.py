@@ -1,7 +1,8 @@
-"""A fitted linear predictor as an expression in columns, which other functions can use; all parts are public.
+"""A fitted linear predictor, written as an expression in columns for use in the formula of another function.
 
 Each term is a coefficient times expressions of the formula, clamped to their declared bounds, times conditions on
-levels. Columns of one basis become one piecewise polynomial: their sum, weighted by the coefficients.
+levels. The columns of one basis are replaced by one piecewise polynomial: the sum of the columns, weighted by the
+coefficients. All parts of the expression are public.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # largest number of nodes of an expression, which leaves room for its use in others
+LONGEST = MOST_NODES * 4 // 5  # largest number of nodes of the expression, which is used in larger expressions
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
@@ -57,20 +58,23 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
 
 
 def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
-    """Return the conditions on columns that hold at a level of a factor, or of a combination of factors (`key`)."""
+    """Return the conditions on columns that define a level of a factor, or of a combination of factors (`key`)."""
     each = level if len(key) > 1 else (level,) * len(key)
     return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return column number `place` of a factor as an expression in the data's columns."""
+    """Return the column of a factor with the index `place` as an expression in the columns of the data."""
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)
 
 
 def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
-    """Return a numeric factor as an expression, clamped unless its bounds follow from its columns' bounds."""
+    """Return a numeric factor as an expression; it is clamped unless its bounds follow from the bounds of its columns.
+
+    A factor of two levels is written as the indicator of its second level.
+    """
     if isinstance(part, LevelFactor):
         return condition(part, part.levels.values[1])
     known = domain.get(part.code)
@@ -88,7 +92,7 @@ def condition(part: LevelFactor | NumericFactor, level: Any) -> str:
 
 
 def _curve(part: NumericFactor | BasisFactor, weights: FloatArray, domain: Domain) -> str:
-    """Return the weighted sum of the columns of a basis: a polynomial on each piece, by Horner's rule."""
+    """Return the weighted sum of the columns of a basis as text: a polynomial on each piece, in Horner's form."""
     assert isinstance(part, BasisFactor)
     basis, x = part.basis, written_number(part.of, domain)
     knots, within = basis.knots, part.of.within
@@ -113,5 +117,5 @@ def _horner(x: str, powers: Sequence[float]) -> str:
 
 
 def is_long(text: str) -> bool:
-    """Return whether an expression is too long to be part of another one."""
+    """Return whether an expression is too long to be part of a larger expression."""
     return sum(1 for _ in ast.walk(ast.parse(text))) > LONGEST

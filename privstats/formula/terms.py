@@ -1,7 +1,8 @@
-"""The terms of a formula: the numbers and codes that make its columns, in the user's units and scaled to [-1, 1].
+"""The terms of a formula: definitions of the columns of the model matrix in terms of numbers and codes of levels.
 
-A column is a product of numbers, or 1, times a product of contrasts at the levels of factors. A block of rows
-has one number for each product of numbers, and one code (of a tuple of levels) for each product of factors.
+A column is the product of numeric factors (1 if there are none) and of contrasts of factors with levels (1 if there are
+none). A block of rows stores one number for each product of numeric factors, and one code for each factor with levels
+or combination of such factors. Columns are in the user's units, or scaled to [-1, 1].
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
-Key = tuple[str, ...]  # a factor or combination of factors: its columns of levels and its conditions
+Key = tuple[str, ...]  # a factor or combination of factors: names of its columns with levels, and its conditions
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # how a formula writes a column of levels with its coding
 LARGEST = Interval(-1e300, 1e300)
 Number = tuple[tuple[str, int], ...]  # numeric factors of a product, each with the index of its column
@@ -42,11 +43,12 @@ class DesignFactor:
     levels : tuple
         Levels of the factor; for a combination, tuples of levels, in which the last factor's level varies fastest.
     contrasts : ndarray, shape (levels, columns)
-        Values of the design's scaled columns at each level.
+        Values at each level of the scaled columns with the indices `columns`.
     columns : tuple of int
-        Indices, among the design's names, of the columns that depend on this factor's level alone.
+        Indices, in the model matrix, of the columns that depend on the level of this factor alone.
     used : bool
-        False for a factor that is part of a combination, because the combination's level determines the factor's.
+        False for a factor that is part of a combination in the design, because the level of the combination determines
+        the level of the factor.
     """
 
     name: str
@@ -57,7 +59,10 @@ class DesignFactor:
 
     @cached_property
     def reference(self) -> int | None:
-        """The reference level, at which all dummies have their lowest value; None if the factor has no such level."""
+        """Index of the reference level, at which every dummy has its lowest value.
+
+        None if no level is the reference level, for instance for other contrasts than dummies or for a combination.
+        """
         high = self._high
         first = np.flatnonzero(~high.any(axis=1))
         simple = ":" not in self.name and len(first) == 1 and bool((high.sum(axis=0) == 1).all())
@@ -68,7 +73,7 @@ class DesignFactor:
         return [int(place) for place in np.flatnonzero(self._high[level])]
 
     def compared_with(self, level: Any) -> str:
-        """Return the formula's spelling of this factor with another reference level."""
+        """Return how a formula writes this factor with the reference level `level`."""
         column = CODED.fullmatch(self.name)
         return f"C({column[1] if column else self.name}, Treatment({level!r}))"
 
@@ -85,13 +90,13 @@ class Product:
     Parameters
     ----------
     columns : tuple of int
-        Indices of the columns in the formula.
+        Indices of these columns in the model matrix.
     number : int, optional
-        Index of the product of numeric factors; None if there is none.
+        Index, in `Terms.numbers`, of the product of numeric factors; None if there are no numeric factors.
     factor : int, optional
-        Index of the factor or combination of factors, in `Terms.keys`; None if there is none.
+        Index, in `Terms.keys`, of the factor or combination of factors; None if there are no factors with levels.
     contrasts : ndarray, shape (levels or 1, columns)
-        Values of the contrasts at each level, one column of contrasts for each column of the model matrix.
+        Values of the contrasts at each level; one column for each column of the model matrix.
     """
 
     columns: tuple[int, ...]
@@ -109,13 +114,14 @@ class Terms:
     numeric : mapping of str to NumericFactor or BasisFactor
         Numeric factors by the text of their expression.
     coded : mapping of str to LevelFactor or NumericFactor
-        Factors with levels and conditions, stored as integer codes, by raw column or expression.
+        Factors with levels, and conditions (comparisons), which are stored as integer codes. The key is the name of the
+        raw column, or the text of the condition.
     numbers : tuple of Number
         Products of numeric factors, in the order in which a block of rows stores their values.
     scales : tuple of (center, half)
         Centre and half-range of each product of numeric factors.
     keys : tuple of Key
-        For each code that a block stores of a row, the columns of levels and the conditions that it combines.
+        For each code that a block of rows stores, the keys (in `coded`) of the factors that the code combines.
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
@@ -132,7 +138,7 @@ class Terms:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Names of the data's columns that the formula's right-hand side reads."""
+        """Names of the columns of the data on the right-hand side of the formula."""
         parts = (*self.numeric.values(), *self.coded.values())
         return tuple(dict.fromkeys(name for part in parts for name in part.reads))
 
@@ -143,7 +149,10 @@ class Terms:
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
 
     def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
-        """Return rows' codes for each key (factor or combination); rows where a condition is NaN are not used."""
+        """Return the codes of rows for each key (factor or combination of factors).
+
+        In a row in which a condition is NaN, `present` is set to False.
+        """
         single = {}
         for name, part in self.coded.items():
             if isinstance(part, LevelFactor):
@@ -167,7 +176,7 @@ class Terms:
         return len(part.levels.values) if isinstance(part, LevelFactor) else 2
 
     def levels(self, key: Key) -> tuple[Any, ...]:
-        """Return the levels of a factor or combination of factors (`key`); tuples of levels for a combination."""
+        """Return the levels of a factor or combination of factors (`key`); a level of a combination is a tuple."""
         each = [p.levels.values if isinstance(p := self.coded[name], LevelFactor) else (False, True) for name in key]
         return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
 
@@ -184,7 +193,7 @@ class Terms:
         return np.where(there[:, None], out, np.nan)
 
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
-        """Return triples (column, parent, parent) for columns that are the product of two others, or a square.
+        """Return index triples (column, parent, parent) for columns that are the product of two columns, or a square.
 
         Parents are not products themselves. The spelling of a product does not matter: columns are compared by the
         powers of the expressions in them.
@@ -208,7 +217,11 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the definition of the scaled columns, ``(number * contrast - center) / half``, from scaled numbers."""
+        """Return the definition of the scaled columns as functions of the scaled numbers and the codes of a block.
+
+        A scaled column is ``(number * contrast - center) / half``, with its centre in `centers`, its half-range in
+        `halves`, and ``number`` in the user's units.
+        """
         terms = []
         for product in self.products:
             at = list(product.columns)
@@ -247,7 +260,10 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return the null space of the columns (`Design.null_space`), built for each product of numeric predictors."""
+        """Return a basis of the null space of the columns; see `Design.null_space`.
+
+        The conditions on a vector in the null space are computed separately for each product of numeric predictors.
+        """
         allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
         d = len(self.intervals)
         conditions = [np.zeros((0, d))]
@@ -261,7 +277,7 @@ class Terms:
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return, for each factor or combination of factors, the mask of levels that occur if only `kept` levels do."""
+        """Return the mask of the levels of each factor or combination that occur in rows whose levels are all `kept`."""
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
             for j, other in enumerate(self.keys):
@@ -277,11 +293,12 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return the columns of products at n combinations of levels that determine the null space, shape (n, d).
+        """Return the columns of `products` at n combinations of levels, shape (n, d); the other columns are zero.
 
-        A sum of functions of single factors vanishes everywhere if it vanishes wherever all but one factor are at a
-        first level, because the other functions are then constant. Factors that share a column, or have combinations
-        that are left out, are treated as one.
+        These combinations determine the null space: all factors except one are at their first allowed level. A sum of
+        functions of single factors that vanishes at these combinations vanishes everywhere: the functions of the other
+        factors are constant there, so each function is constant, and so is the sum. Factors that occur together in a
+        column of the model matrix, or have combinations of levels that are not allowed, are treated as one factor.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -299,7 +316,7 @@ class Terms:
         return np.vstack(rows)
 
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
-        """Return, for each group of factors that are treated as one, the possible combinations of their levels."""
+        """Return the allowed combinations of levels for each group of factors that are treated as one factor."""
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
         cells = []
@@ -315,7 +332,7 @@ class Terms:
 
 
 def _joined(keys: list[Key]) -> list[Key]:
-    """Return groups of columns: tuples of columns (`keys`) that share a column are joined into one group."""
+    """Return groups of factors: two tuples of factors (`keys`) that have a factor in common are joined to one group."""
     groups: list[dict[str, None]] = []
     for key in keys:
         together = dict.fromkeys(key)
@@ -327,7 +344,7 @@ def _joined(keys: list[Key]) -> list[Key]:
 
 
 def _null_space(matrix: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the null space of a matrix, up to rounding."""
+    """Return a basis of the null space of a matrix, up to rounding, shape (columns, directions)."""
     norms = np.sqrt((matrix**2).sum(axis=0))
     scale = np.where(norms > 0, norms, 1.0)
     triangle = np.asarray(np.linalg.qr(matrix / scale)[1])
@@ -346,12 +363,12 @@ def _refuse_twice(levels: Sequence[Factor], subterm: Subterm) -> None:
 
 
 def key_of(part: Factor) -> str:
-    """Return the key of a factor's codes: its raw column, or its expression."""
+    """Return the key of a factor's codes: the name of its raw column, or else its expression."""
     return part.name if isinstance(part, LevelFactor) else part.code
 
 
 def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
-    """Return the description (`Terms`) of the columns for the products of factors (subterms) of a formula.
+    """Return the description (`Terms`) of the columns of a formula, given as products of factors (subterms).
 
     Raises
     ------
@@ -366,7 +383,10 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class _Builder:
-    """Builder of `Terms`, which adds the columns of one product of factors at a time; fields as in `Terms`."""
+    """Builder of a `Terms`, to which the columns of one product of factors are added at a time.
+
+    The fields have the same meaning as in `Terms`; `parts` has all factors by the text of their expression.
+    """
 
     parts: Mapping[str, Factor]
     numeric: dict[str, NumericFactor | BasisFactor]
@@ -403,7 +423,16 @@ class _Builder:
     def _by_number(
         self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
     ) -> dict[Number, dict[int, FloatArray]]:
-        """Return the contrasts of columns, by column index, for each product of numeric factors."""
+        """Return the contrasts of the columns of a subterm, by product of numeric factors and then by column index.
+
+        Parameters
+        ----------
+        subterm : Subterm
+        mine : sequence of Factor
+            The factors of the subterm.
+        levels : sequence of Factor
+            The factors of the subterm that have levels, and its conditions.
+        """
         found: dict[Number, dict[int, FloatArray]] = {}
         choices = [range(_width(part, subterm)) for part in reversed(mine)]
         for place, turned in enumerate(itertools.product(*choices)):
@@ -421,7 +450,7 @@ class _Builder:
         for code, column in number:
             within = within * self.numeric[code].intervals[column]
         if number:
-            within = within & LARGEST  # a product of estimated bounds may be infinite
+            within = within & LARGEST  # a product of estimated bounds may overflow to infinity
             self.numbers.setdefault(number, within)
         return within
 

@@ -1,8 +1,9 @@
-"""TRUSTED. Values of formulas in each row: cells clamped to declared bounds or levels, and whitelisted expressions.
+"""Values of formulas in each row. PRIVACY.md lists this file as trusted code.
 
-Every value depends on the cells of its own row alone, to the last bit: cells are read one by one, and arithmetic is
-elementwise. The same code walks an expression for its bounds (`expression.bounds_of`) and for its values, so that
-nothing can be computed for a row whose bounds are not known; there is no ``eval``.
+Cells are clamped to the declared bounds or levels, and whitelisted expressions are evaluated. Every value depends on
+the cells of its own row alone, to the last bit: cells are converted one by one, and arithmetic is elementwise. One
+function, `walk`, computes both the bounds of an expression (`expression.bounds_of`) and its values, so that no value is
+computed for an expression whose bounds are not known. ``eval`` is not used.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ SYMBOLS: dict[type[ast.AST], str] = {  # symbols of comparisons with levels
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column of declared levels: the index of each row's level.
+    """A column with declared levels, stored as the index of the level in each row.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n,)
-        Index of the level, from 0; for a row without a declared level 0, the reference.
+        Index of the level, from 0; 0 (the reference level) in a row whose cell is not a declared level.
     levels : Levels
     """
 
@@ -72,12 +73,12 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     Parameters
     ----------
     known : Known
-        A number outside its interval is moved to the nearer end; a missing one becomes the middle, and an undeclared
-        level the reference.
+        Declared bounds or levels. A number outside the interval is moved to the nearer bound, a missing number is
+        replaced by the middle of the interval, and an undeclared level by the reference level.
     column : Series
         Raw cells.
     clamp : bool
-        False leaves numbers unclamped: for rows that are not confidential, and while bounds are estimated.
+        Whether numbers are clamped. False for rows that are not confidential, and while bounds are estimated.
 
     Returns
     -------
@@ -106,13 +107,16 @@ def admit(
     Parameters
     ----------
     frame : DataFrame or mapping of str to Series
+        Raw rows.
     reads : sequence of str
-        The columns, at least one.
+        Names of the columns to clamp, at least one.
     domain : mapping of str to Known
+        Declared bounds or levels by column.
     complete : container of str
-        Columns that exclude no row if they are declared, whatever their cells contain.
+        Columns declared complete: a missing value in such a column does not exclude the row.
     clamp : bool
-        False for rows that are not confidential: nothing is clamped, and every missing value excludes its row.
+        Whether numbers are clamped. If False (for rows that are not confidential), every missing value excludes its
+        row.
     """
     rows, present = {}, np.ones(len(frame[reads[0]]), dtype=bool)
     for name in reads:
@@ -124,7 +128,10 @@ def admit(
 
 
 class Algebra(Protocol):
-    """Interface: values of an expression's columns, constants and functions; arrays here, intervals elsewhere."""
+    """Interface for the evaluation of expressions, with methods for columns, constants, functions and comparisons.
+
+    Two classes implement it: one with arrays, for the values in rows, and one with intervals, for bounds.
+    """
 
     @property
     def of(self) -> Mapping[str, Any]: ...
@@ -173,7 +180,10 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
 
 
 def walk(node: ast.expr, algebra: Algebra) -> Any:
-    """Return an expression's value, an array or an interval, as `algebra` decides; other syntax is refused."""
+    """Return the value of an expression, computed with the operations of `algebra`: an array or an interval.
+
+    An error is raised for syntax that is not on the whitelist.
+    """
 
     def value(part: ast.expr) -> Any:
         return walk(part, algebra)
@@ -209,7 +219,7 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
             return algebra.compare(name, SYMBOLS[type(op)], literals(right, algebra))
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in LOGIC:
             return logic(op, value(left), value(right))
-        case ast.Compare(left=left, ops=[first_op, *ops], comparators=[middle, *rights]) if ops:  # 2 < x < 5
+        case ast.Compare(left=left, ops=[first_op, *ops], comparators=[middle, *rights]) if ops:  # such as 2 < x < 5
             first = ast.Compare(left, [first_op], [middle])
             return logic(ast.And(), value(first), value(ast.Compare(middle, ops, rights)))
         case ast.Call(func=func, args=arguments, keywords=[]) if _arity(func) == len(arguments):
@@ -218,7 +228,7 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the level, or levels of a list, that an expression writes as constants; refuse other expressions."""
+    """Return the levels in an expression that is a constant or a list of constants; otherwise raise an error."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):
