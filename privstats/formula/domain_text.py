@@ -17,7 +17,7 @@ DEEPEST = 40  # largest indentation of a hint, in characters
 def domain_lines(columns: Mapping[str, Known], complete: Container[str], hints: Mapping[str, Hint]) -> Iterator[str]:
     """Yield a line for each column; a name that is too long has a separate line before its bounds or levels.
 
-    The hint about a column's usual values follows its bounds or levels; hints about expressions come last.
+    A hint about a column follows the bounds or levels of the column; hints about expressions come last.
     """
     marked = GAP + len(COMPLETE) if any(name in complete for name in columns) else 0
     least = max(

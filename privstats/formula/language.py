@@ -34,9 +34,9 @@ class Formula:
     Parameters
     ----------
     left, right : tuple of tuple of str
-        Terms of each side, each a tuple of the expressions of its factors; () is the intercept.
+        Terms of each side. A term is a tuple of the expressions of its factors; () is the intercept.
     written : tuple of str
-        Every expression in the text, including those in terms that a minus sign removes.
+        Every expression in the text, including expressions in terms that a minus sign removes.
     """
 
     left: tuple[tuple[str, ...], ...]
@@ -46,12 +46,12 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Subterm:
-    """Consecutive columns of the model matrix, for one product of factors; the first factor's level varies fastest.
+    """Consecutive columns of the model matrix for one product of factors; the level of the first factor varies fastest.
 
     Parameters
     ----------
     factors : tuple of str
-        The expressions of its factors.
+        The expressions of the factors.
     contrasts : mapping of str to ndarray, shape (levels, columns)
         The coding of each factor with levels.
     columns : int
@@ -158,7 +158,7 @@ def code_columns(
     Parameters
     ----------
     terms : sequence of tuple of str
-        As in `Formula.right`.
+        Terms, in the form of `Formula.right`.
     probes : mapping of str to object
         One synthetic row of each factor.
 
@@ -175,7 +175,7 @@ def code_columns(
 
 
 def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the terms of a formula, each with the names of its columns; parameters as for `code_columns`."""
+    """Return the names of the columns of each term, by term; the parameters are the parameters of `code_columns`."""
     info = _coded(terms, probes)
     return {term.name(): tuple(info.column_names[places]) for term, places in info.term_slices.items()}
 

@@ -277,7 +277,7 @@ class Terms:
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return the mask of the levels of each factor or combination that occur in rows whose levels are all `kept`."""
+        """Return the masks of the levels of factors and combinations that occur in rows whose levels are all `kept`."""
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
             for j, other in enumerate(self.keys):

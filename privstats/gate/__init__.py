@@ -1,1 +1,1 @@
-"""The only code that adds up rows: queries of the data, sources of rows, the gate that answers queries, trial runs."""
+"""The only code that computes sums over rows: queries of the data, sources of rows, answers to queries, trial runs."""

@@ -1,7 +1,8 @@
 """Conversion of Arrow arrays to cells, and of Arrow record batches to frames.
 
-Cells are read one by one by the Arrow type of their column, as pandas cells of that type are read, so that every source
-of the same rows gives the same bits. pyarrow is imported only when Arrow data are given.
+Cells are converted one by one, according to the Arrow type of their column. The result equals the conversion of pandas
+cells of the corresponding type to the last bit, so that every source of the same rows gives the same results. pyarrow
+is imported only when Arrow data are given.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
 
 def column(array: Any) -> NDArray[Any] | pd.Categorical:
-    """Return an Arrow array as a column that `formula.cells` reads like a pandas column of this type, nulls as missing.
+    """Return an Arrow array as a column that `formula.cells` reads like a pandas column of this type.
 
-    Numbers and truth values stay numbers, decimals become the nearest floats, dates and times are in UTC, and texts
-    become categories with a code for each row. A text that is not valid UTF-8 is missing, and so are types without a
-    counterpart in pandas: times without a date, durations, lists, structures. No value can raise an error.
+    Nulls become missing values. Numbers and truth values stay numbers, decimals become the nearest floats, dates and
+    times are in UTC, and texts become categories with a code for each row. A text that is not valid UTF-8 becomes a
+    missing value, and so does every cell of a type without a counterpart in pandas: times without a date, durations,
+    lists, structures. No value can raise an error.
     """
     import pyarrow as pa
 
@@ -42,7 +44,8 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     if _is_text(kind):
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
     if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
-        # cast via text: Arrow's cast of decimals to floats does not round to nearest; a larger scale gives no text
+        # cast via text, because Arrow's cast of decimals to floats does not round to nearest; decimals of a larger
+        # scale cannot be cast to text, and become missing values below
         array = array.cast(pa.string()).cast(pa.float64())
     elif is_a.is_boolean(kind) and array.null_count:  # with nulls, to_numpy would return objects
         array = array.cast(pa.uint8())
@@ -75,7 +78,7 @@ def _texts(coded: Any) -> pd.Categorical:
 
     values = coded.dictionary.cast(pa.large_binary())
     places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    if len(values) > len(places):  # drop values of a large dictionary that do not occur here
+    if len(values) > len(places):  # drop values of a large dictionary that do not occur in this array
         used, places = np.unique(places, return_inverse=True)
         values = values.take(pa.array(used, mask=used < 0))
     texts = [_decoded(value) for value in values.to_pylist()]

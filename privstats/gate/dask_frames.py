@@ -30,8 +30,8 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-TASKS = 4  # of a pass, or somewhat fewer, for each thread of the workers: one alone would show no progress
-TASK_BYTES = 1 << 26  # of the parts of one task, if it has several: they are in memory together
+TASKS = 4  # largest number of tasks in a pass for each thread of the workers; one task would not show any progress
+TASK_BYTES = 1 << 26  # largest total size of the parts of a task with several parts, which are in memory together
 TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them, in which a lost worker is noticed
 
 
@@ -140,7 +140,7 @@ def answers_of(work: Work, numbers: Sequence[int], parts: Sequence[RowPart]) -> 
 
 
 def tasks_of(client: Any, loaded: Sequence[Any]) -> list[list[int]]:
-    """Return, for each task of a pass, the parts of the rows it reads; small parts on one worker share a task."""
+    """Return the numbers of the parts that each task of a pass reads; small parts on one worker share a task."""
     keys = [part.key for part in loaded]
     places, sizes = client.who_has(keys), client.nbytes(keys, summary=False)
     many = -(-len(keys) // max(1, TASKS * sum(client.nthreads().values())))
@@ -212,7 +212,7 @@ def silent(client: Any) -> Iterator[None]:
 
 
 def _have_ended(client: Any) -> bool:
-    """Wait until the tasks have ended that workers run when a pass fails; return False if some run on."""
+    """After a pass has failed, wait until the running tasks have ended; return False if some are still running."""
     time.sleep(PAUSE)  # workers begin no cancelled task after this
     then = client.run(_running)
 
@@ -230,7 +230,7 @@ def _running(dask_worker: Any) -> set[tuple[int, str]]:
 
 
 def _told(tell: Callable[[], Any]) -> None:
-    """Run a function that reaches all workers; call it again if a worker is lost meanwhile."""
+    """Run a function that calls all workers; run it again if a worker is lost meanwhile."""
     for _ in range(TRIES - 1):
         with suppress(OSError):
             tell()

@@ -1,4 +1,4 @@
-"""Rows on the workers of a cluster: a task is sent to each part of the rows, and the task's result returned.
+"""Rows on the workers of a cluster: a task is sent to each part of the rows, and the result of the task is returned.
 
 One task reads a whole part. The result is confidential until a mechanism has added noise: it is sent from the worker to
 the process that runs the fit, and nowhere else. The cluster is trusted with the results, as it is with the rows.
@@ -29,7 +29,11 @@ from privstats.privacy.promise import Neighbors
 
 
 class Shipped(ABC):
-    """A task for one part of the rows; the task hides errors, and does not take the lock that the fit's gate holds."""
+    """A task for one part of the rows; an error in the task is not reported, because it may depend on the rows.
+
+    The task does not wait for the lock on warning filters: if the task runs in the process of the fit, the fit holds
+    this lock while it waits for the result.
+    """
 
     def __call__(self, number: int, part: RowPart) -> Answer:
         """Return the task's answer for a part of the rows; `units` of the answer is None if the task fails."""
@@ -52,10 +56,10 @@ class PassWork(Shipped):
     Parameters
     ----------
     first, design : RowMap
-        First design of the fit, which decides which rows of a privacy unit are used, and the present design.
+        First design of the fit, by which the rows of a privacy unit that are used were chosen; and present design.
     neighbors : Neighbors
     key : bytes
-        Secret key of the digests of the units' names, and of the choice of rows.
+        Secret key of the digests of the names of privacy units, and of the choice of rows.
     turn : int
         Number of designs of the fit before the present one.
     """
@@ -92,7 +96,10 @@ class PassWork(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartSums(PassWork):
-    """A task: exact sums of the contributions of a part's rows, as whole numbers of steps."""
+    """A task that computes exact sums of contributions over the rows of a part.
+
+    A sum is an array of whole numbers, in units of the grid step of the query's set.
+    """
 
     questions: tuple[Sum, ...]
 
@@ -102,7 +109,7 @@ class PartSums(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Taken(PassWork):
-    """A task: the results of a function `take` of the rows' vectors, for one block of rows at a time."""
+    """A task that applies the function `take` to the vectors of each block of rows of a part."""
 
     question: Question
     take: Callable[[FloatArray], Any]
@@ -113,7 +120,7 @@ class Taken(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitCount(Shipped):
-    """A task: the number of privacy units (persons) in a part of the rows; all rows of a unit are in one part."""
+    """A task that counts the privacy units (persons) in a part of the rows; all rows of a unit are in one part."""
 
     unit: str
 
@@ -127,7 +134,11 @@ class UnitCount(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InCell:
-    """The function `take` applied to the rows of group number k; the first column of `part` is the group's number."""
+    """A function that applies `take` to the vectors of one group of rows.
+
+    It is called with an array whose first column is the number of each row's group. It selects the rows of group number
+    k and passes their other columns to `take`.
+    """
 
     k: int
     take: Callable[[FloatArray], Any]
@@ -137,7 +148,7 @@ class InCell:
 
 
 class RowsElsewhere(BlockRows):
-    """Rows in several parts on a cluster, which a design maps to blocks; this process reads none of them."""
+    """Rows in several parts on a cluster, which a design maps to blocks; this process does not read the rows."""
 
     turn = 0
 

@@ -1,7 +1,7 @@
 """Sources of rows for Arrow tables, paths and query plans of other engines, and the check that a plan is accepted.
 
-A plan that filters, samples, joins or computes is refused: the rows may differ from pass to pass, and may depend on
-one another.
+A plan that filters, samples, joins or computes raises an error, because its rows may differ from pass to pass and may
+depend on one another.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAZY = re.compile(  # lines of a polars plan that reads a frame or Parquet files
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
     r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
 )
-SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}  # keys in a choice of columns
+SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}  # of a query that only selects columns
 CHOSEN = {"class", "type", "query_location", "query_location_length", "column_names", "exclude_list"}
 TABLE = {"type", "alias", "query_location", "query_location_length", "qualified_name"}
 TABLE |= {"table_name", "schema_name", "catalog_name", "function", "subquery"}
@@ -66,7 +66,7 @@ def columnar(data: Any) -> Columnar | None:
             "a path, an Arrow table or another engine is read by pyarrow, which is not installed; run: "
             "pip install 'privstats[arrow]', or give a DataFrame"
         )
-    except Exception:  # any error of an engine about its plan
+    except Exception:  # an engine may raise any error when it is asked for its plan
         refused = OptionError(
             "data is a query that cannot be read now, perhaps because its connection is busy; finish what the "
             "connection gives, or pass the result as a table"
@@ -191,7 +191,10 @@ def _constants(arguments: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _read_by(query: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the table or Parquet scan from which a DuckDB query only selects columns; refuse any other query."""
+    """Return the table or Parquet scan from which a DuckDB query selects columns.
+
+    Raise an error if the query does more than select columns.
+    """
     table, columns = query.get("from_table", {}), query.get("select_list", [])
     plain = set(query) == SELECT and not query["cte_map"] and query["aggregate_handling"] == "STANDARD_HANDLING"
     plain &= all(set(column) <= CHOSEN and column["class"] in ("STAR", "COLUMN_REF") for column in columns)

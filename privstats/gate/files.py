@@ -1,8 +1,8 @@
 """Temporary files for data that a call keeps beyond its memory limit: unnamed, and deleted when the call ends.
 
-The files lie in the system's folder for temporary files (`TMPDIR`). A file has no name, or loses it before a row is
-written; on Windows a file has a name, and the system deletes it when closed. So nobody else can open it, and nothing
-is left when the call or its process ends, in whatever way.
+The files lie in the system's folder for temporary files (`TMPDIR`). A file has no name, or is unlinked before a row is
+written; on Windows a file has a name, and the system deletes the file when it is closed. Therefore no other process can
+open the file, and no file is left when the call or its process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class File:
     Attributes
     ----------
     full : bool
-        Whether the disk is full; then nothing more is written.
+        Whether the disk is full; if it is full, nothing more is written.
     """
 
     def __init__(self) -> None:

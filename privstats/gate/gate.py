@@ -36,7 +36,7 @@ _ONE_AT_A_TIME = threading.RLock()  # warning filters are global to the process,
 
 
 def _renew_lock() -> None:
-    """Give a forked process a lock of its own: the thread that held the other lock does not exist there."""
+    """Give a forked process a new lock, because the thread that holds the parent's lock does not exist in the child."""
     global _ONE_AT_A_TIME
     _ONE_AT_A_TIME = threading.RLock()
 
@@ -56,7 +56,8 @@ class Planned:
     mechanism : AnyMechanism
         Mechanism that answers the query.
     branch : str or None
-        Branch (alternative algorithm) in which the query may be asked; None: before a branch is chosen, too.
+        Branch (alternative algorithm) in which the query may be asked; None if it may be asked in every branch, and
+        before a branch is chosen.
     promise : Promise
         Privacy budget that the query may spend.
     within_share_of : tuple of str
@@ -84,7 +85,7 @@ class Planned:
 
 
 class Conversation(ABC):
-    """Interface by which an estimator asks queries of the data, gets laws of noise, and chooses an algorithm once.
+    """Interface with which an estimator asks queries of the data, gets laws of noise, and chooses an algorithm once.
 
     Parameters
     ----------
@@ -92,12 +93,13 @@ class Conversation(ABC):
     planned : iterable of Planned
         The queries that may be asked, each with a budget.
     stream : callable
-        Returns the generator of random numbers for a kind of use and a query's label.
+        Returns the generator of random numbers for a kind of use and the label of a query.
 
     Attributes
     ----------
     turns : list of int
-        For each design, the number of calls that asked one query, or several together.
+        Number of calls of this object or of its method `together`, for each design in the order of use. A call asks one
+        query, or several queries in one pass over the rows.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -107,7 +109,7 @@ class Conversation(ABC):
         self._planned = {question.label: question for question in planned}
         self._parts = [question for question in self._planned.values() if question.within_share_of]
         self._asked: set[str] = set()
-        self._hosts: set[str] = set()  # labels of questions whose shares optional questions have spent in part
+        self._hosts: set[str] = set()  # labels of queries part of whose budget was spent by optional queries
         self._branch: str | None = None
         self._closed = False
         self.releases: tuple[Release, ...] = ()
@@ -144,7 +146,9 @@ class Conversation(ABC):
         return answers
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise that the release for a planned query (of any branch) would have; costs no budget.
+        """Return the law of the noise in the release for a planned query, without asking the query; no budget is spent.
+
+        The query may belong to any branch.
 
         Parameters
         ----------
@@ -172,13 +176,16 @@ class Conversation(ABC):
         name : str
             Name of the choice.
         lengths : mapping
-            Expected length of the intervals of each branch, from public information and releases. If none is finite,
-            the first branch is taken.
+            Expected length of the intervals of each branch, computed from public information and releases. If no length
+            is finite, the first branch is taken.
         """
 
     @abstractmethod
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional query with this label: `wanted` in a fit; a trial run tries both answers.
+        """Return whether the optional query with this label is to be asked.
+
+        In a fit the result is `wanted`. In trial runs it does not depend on `wanted`: it is True in some runs and False
+        in others.
 
         Parameters
         ----------
@@ -188,7 +195,10 @@ class Conversation(ABC):
         """
 
     def through(self, design: RowMap) -> None:
-        """Map the same rows, and the same rows of each privacy unit, by another design, which may use releases."""
+        """From now on, map the rows to blocks with another design, which may use releases.
+
+        The rows of each privacy unit that are used do not change.
+        """
         self._rows = self._rows.through(design)
         self.turns.append(0)
 
@@ -202,20 +212,20 @@ class Conversation(ABC):
 
     @abstractmethod
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return the budget of a planned query and mark the query as asked; refuse a query that may not be asked."""
+        """Return the budget of a planned query and mark the query as asked; raise an error if it may not be asked."""
 
     @abstractmethod
     def _guarded(self, work: Callable[[], T]) -> T:
         """Run a computation on rows and return its result, without warnings, which could depend on the rows."""
 
     def _left(self, label: str) -> Promise:
-        """Return the budget of a planned query, less the part that optional queries have spent."""
+        """Return the budget of a planned query minus the part that optional queries have spent."""
         whole = self._planned[label].promise
         spent = sum(other.part_of(label) for other in self._parts if other.label in self._asked)
         return whole.part(1 - spent) if spent else whole
 
     def _cross_out(self, question: Question) -> None:
-        """Mark a query as asked; refuse a query asked before, or whose share of the budget another query has spent."""
+        """Mark a query as asked; raise an error if it was asked before, or if its share of the budget is spent."""
         if self._closed or question.label in self._asked:
             again = "twice, or after the last one, so it was not planned here"
             raise PrivacyError(f"the question '{question.label}' is asked {again}")
@@ -228,7 +238,7 @@ class Conversation(ABC):
 
     def _relation(self, question: Question) -> Relation:
         """Return how neighbouring data sets differ in the rows' contributions to a query."""
-        if type(question) not in (Sum, Values):  # the sum of a subclass might not have the sensitivity of its set
+        if type(question) not in (Sum, Values):  # a subclass might compute a sum without the sensitivity of the set
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
@@ -270,17 +280,17 @@ class Gate(Conversation):
     Attributes
     ----------
     watch : callable
-        Called at each query, or at several together, with the numbers of such calls (`turns`) and the branch, which
-        are public; returns whether another call may follow with this design.
+        Function that is called before each pass over the rows with two public arguments, the numbers of calls (`turns`)
+        and the branch. It returns whether another pass with this design may follow.
     lengths : mapping
-        Expected lengths of intervals, by which the branch was chosen.
+        Expected length of the intervals of each branch, used for the choice of the branch.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches whose budget allows the spending so far; all branches if empty
+        self._open: set[str] = set()  # branches whose budgets include all queries so far; empty: all branches do
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 
@@ -315,7 +325,7 @@ class Gate(Conversation):
         return promise
 
     def _homes(self, planned: Planned) -> set[str]:
-        """Return the branches (alternative algorithms) whose budget a query spends; none if all branches share it."""
+        """Return the branches (alternative algorithms) whose budgets include a query; no branch if all budgets do."""
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]
         unknown = len(hosts) < len(planned.within_share_of) or any(host.within_share_of for host in hosts)
@@ -379,7 +389,8 @@ def readable(work: Callable[[], T]) -> T:
     Raises
     ------
     PrivacyError
-        If reading fails; raised outside the exception handler, so that nothing of the failure is attached to it.
+        If reading fails. It is raised outside the exception handler, so that no context, traceback or frame of the
+        failure is attached to it.
     """
     try:
         with quiet():

@@ -1,8 +1,8 @@
 """Text files such as CSV: every cell is a text, and each line is read by itself.
 
-Each line is one record, whatever it contains: a malformed line is a row with all cells missing, and never an error. So
-the number of rows is the number of lines, replacing one line changes one row, and no quote can make one record of two
-lines.
+Each line is one record, whatever the line contains: a malformed line is a row with all cells missing, and does not
+cause an error. Therefore the number of rows is the number of lines, replacing one line changes one row, and a line
+break inside quotes does not join two lines.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TextLines:
     names : list of str
         Column names, from the first line.
     pin : tuple
-        Size, time of change and inode of the file when it was first opened.
+        Size, time of change, inode and device of the file when it was first opened.
 
     Raises
     ------
@@ -58,7 +58,11 @@ class TextLines:
         return sum(map(len, self._lines()))
 
     def head(self) -> pd.DataFrame:
-        """Return a frame without rows; all columns have type float, so that the formula decides what to declare."""
+        """Return a frame without rows, whose columns all have type float.
+
+        A text file has no column types. With type float, no column is taken for a column of texts; an error about an
+        undeclared column then follows from the use of the column in the formula.
+        """
         return _frame(self.names, [[] for _ in self.names]).astype(float)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
@@ -156,7 +160,7 @@ def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
 def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[str]]:
     """Return the cells of lines, column by column; a line without exactly `many` cells gets empty cells.
 
-    Lines of plain characters are all split at once at the separators; other lines one by one, by `cells_of`.
+    All lines of plain characters are split at once at the separators; other lines are parsed one by one (`cells_of`).
     """
     between = separator.encode()
     fits = [line.count(between) == many - 1 and not line.translate(None, PLAIN) for line in lines]

@@ -1,4 +1,4 @@
-"""Parts of the rows on other machines, and the collection of the answers of tasks, one from each part."""
+"""Parts of the rows on other machines, and the collection of the answers of tasks, one answer from each part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from privstats.errors import PrivacyError, SourceChangedError
 
-PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds to wait for the other tasks of a failed pass, and between two checks
+PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds: longest wait for running tasks of a failed pass, and time between checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,9 +23,10 @@ class Answer:
     part, rows : int
         Number of the part, and its number of rows.
     digest : bytes
+        Keyed digest of the privacy units of the rows, which must be the same in each pass; empty if there are none.
     units : tuple or None
-        For sums, each total as whole numbers of grid steps; for vectors, the result for each block of rows. None if the
-        task failed; the cause is left out, because it may depend on the rows.
+        Results of the task. For sums: each total, as whole numbers of grid steps. For vectors: the result for each
+        block of rows. None if the task failed; the cause is left out, because it may depend on the rows.
     """
 
     part: int
@@ -35,7 +36,7 @@ class Answer:
 
 
 class RowPart:
-    """One part of the rows on its machine, with the blocks that a fit has made of the rows; a copy has no blocks.
+    """One part of the rows on its machine, with the blocks to which designs have mapped the rows; a copy has no blocks.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ class RowPart:
     Attributes
     ----------
     seen : dict
-        The `BlockRows` of this part through the first design (key 0) and the present design (key: its number).
+        The `BlockRows` of this part, mapped with the first design (key 0) and with the present design (key: the number
+        of designs before it).
     """
 
     in_memory = False
@@ -114,14 +116,15 @@ class Elsewhere(Protocol):
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return the results of each part of the rows; check that each part answers once, with the same rows in each pass.
+    """Return the results of each part of the rows, after a check that each part has answered once, with the same rows.
 
     Parameters
     ----------
     answers : iterable of Answer
     parts : int
     met : dict
-        Record of earlier passes: "rows", a public number of rows, and for each part its number of rows and digest.
+        Record of earlier passes: the total number of rows (key "rows"), and the number of rows and the digest of each
+        part.
 
     Raises
     ------
@@ -147,17 +150,17 @@ def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[i
 
 
 def have_ended(running: Callable[[], bool]) -> bool:
-    """Wait until the other tasks of a failed pass have ended, because each one may log a cause of its own.
+    """Wait until the other tasks of a failed pass have ended, because each task may log an error that depends on rows.
 
     Parameters
     ----------
     running : callable
-        Returns whether some of these tasks run.
+        Function that returns whether some of these tasks are running.
 
     Returns
     -------
     bool
-        False if some tasks run on after `PATIENCE` seconds; logs then stay suppressed.
+        False if some tasks are still running after `PATIENCE` seconds; logs then stay suppressed.
     """
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:

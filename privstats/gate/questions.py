@@ -1,8 +1,9 @@
-"""Queries of the data, with bounded contributions of rows, and the interface by which an estimator asks them.
+"""Queries of the data, with bounded contributions of rows, and the interface with which an estimator asks queries.
 
-There are two kinds: a total of contributions, and the rows' vectors, which only a mechanism may read. All other
-differences lie in the sets. The row function (`of`, `keep`) is a frozen record of a formula whose fields are constants
-and earlier releases; an error in it cannot break privacy, because the set (`within`) bounds whatever it returns.
+There are two kinds of queries: the total of the rows' contributions, and the vectors of the rows, which only a
+mechanism may read. Queries of one kind differ in the set that bounds the contributions, and in the row functions (`of`,
+`keep`). A row function is a frozen record whose fields are constants and earlier releases. An error in a row function
+cannot violate privacy, because every vector that it returns is projected into the set (`within`).
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ class Question:
     keep : callable, optional
         Returns the mask of the rows of a block that are used, shape (n,), computed from each row and earlier releases.
     item : str
-        Distinguishes queries of one name, which share one budget: a factor, or the tau of a quantile.
+        Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
+        tau of a quantile.
     within_share_of : tuple of str
-        Label of another query, or of one in each of several branches. This query is then optional: its share
-        is a part of the other query's, which keeps that part if this one was not asked before it.
+        Labels of the queries whose budget contains the budget of this query, at most one in each branch. A query with
+        such labels is optional: if it is not asked before the other query, the other query spends the whole budget.
     """
 
     name: str
@@ -54,7 +56,7 @@ class Question:
 
     @property
     def label(self) -> str:
-        """Key of the query in the plan, and name of the query's random stream: unique in a plan of all branches."""
+        """Key of the query in the plan, and name of its random stream; unique among the queries of all branches."""
         return f"{self.name} {self.item}".strip()
 
     @property
@@ -64,7 +66,7 @@ class Question:
 
     @property
     def adds_up_units(self) -> bool:
-        """Whether the vectors of a privacy unit's rows are added, and the sum is then moved into the set."""
+        """Whether the vectors of a privacy unit's rows are added, and the sum is then projected into the set."""
         return False
 
     def inside(self, radius: float) -> Self:
@@ -89,13 +91,15 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Sum(Question):
-    """A query for the total of the rows' contributions, each in the set: sums, products, counts, histograms, groups.
+    """A query for the total of the contributions of rows, such as a sum, a sum of products, counts or a histogram.
+
+    The contribution of a row is a vector in the set `within`.
 
     Parameters
     ----------
     folded : bool
-        If there are privacy units: the vectors of a unit's rows are added and the sum is moved into the set, so that
-        a unit contributes as much as one row would.
+        Whether, if there are privacy units, the vectors of a unit's rows are added and the sum is projected into the
+        set. A unit of several rows then contributes at most as much as a single row can contribute.
     """
 
     folded: bool = False
@@ -107,7 +111,7 @@ class Sum(Question):
 
 @dataclass(frozen=True, eq=False)
 class Values(Question):
-    """A query for the rows' vectors themselves, which only a mechanism reads (`privstats.gate.rows.RowValues`)."""
+    """A query for the vectors of the rows, which only a mechanism may read (`privstats.gate.rows.RowValues`)."""
 
 
 class AnyMechanism(Protocol):
@@ -128,7 +132,7 @@ class Laws(Protocol):
 
 
 class Ask(Laws, Protocol):
-    """Interface by which an estimator asks queries of the data; it returns only releases and laws of noise."""
+    """Interface with which an estimator asks queries of the data; it returns only releases and laws of noise."""
 
     def __call__(self, question: Question, *, by: Any) -> Release:
         """Ask a query of the data, to be answered by the mechanism `by`; return the release."""
@@ -140,10 +144,10 @@ class Ask(Laws, Protocol):
         """Choose the algorithm (branch) with the shortest expected intervals, once per fit; lengths must be finite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to ask the optional query with this label: `wanted` in a fit; a trial run tries both."""
+        """Return whether the optional query with this label is to be asked: `wanted` in a fit; trial runs try both."""
 
     def through(self, design: Any) -> None:
-        """Map the same rows to blocks by another design, for instance by a design with released bounds."""
+        """From now on, map the same rows to blocks with another design, for instance a design with released bounds."""
 
     def close(self) -> None:
         """Accept no more queries of the data: inference follows, and a trial run of the estimator may end here."""

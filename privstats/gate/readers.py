@@ -1,7 +1,8 @@
-"""Readers: functions or objects that return the frames again in each pass, so that rows are never all in memory.
+"""Readers: functions or objects that return the frames of rows again in each pass, so that not all rows are in memory.
 
-Before the ledger is charged, a reader gives only public information: the columns, and the number of rows or units if
-neighbours do not change it. The texts of its errors and warnings are not public and are not shown.
+Before the ledger is charged, a reader gives only public information: the columns, and the number of rows or of privacy
+units if all neighbouring data sets have the same number. The texts of errors and warnings of a reader are not public
+and are not shown.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ def plainly(work: Callable[[], Any]) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Batches:
-    """DataFrames of rows that a user's function returns again in each pass over the rows; never all in memory.
+    """DataFrames of rows that a user's function returns again in each pass over the rows; not all are in memory.
 
-    A pass before those of the fit reads the columns from the first frame and, only if the number of rows is asked for,
-    the other frames. Errors in that pass are not shown, because their texts may depend on the rows.
+    Before the passes of the fit, another pass reads the columns from the first frame. Only if the number of rows is
+    needed does this pass read the other frames. Errors in this pass are not shown, because their texts may depend on
+    the rows.
 
     Parameters
     ----------
@@ -117,7 +119,7 @@ class Batches:
                     asked(close)
 
     def _leave(self) -> None:
-        """Close the first pass over the rows, however far it was read."""
+        """Close the first pass over the rows, even if it was not read to its end."""
         if self._pass is not None:
             self._pass.close()
             self._pass, self._met = None, -1

@@ -1,7 +1,8 @@
 """The rehearsal: a trial run of the estimator on synthetic rows, whose queries of the data are recorded and audited.
 
-The plan is the list of queries asked of rows drawn from the domain, and the real run may ask only these. The audit
-refuses a query in which other rows, or privacy units, change the contribution of a row or unit.
+The plan is the list of queries that the estimator asks about rows drawn from the domain; the real run may ask only the
+queries in the plan. The audit raises an error for a query in which the contribution of a row (or privacy unit) depends
+on other rows (or units).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from privstats.sets.base import Set
 ROWS = 64
 CUTS = (0, 1, 5, 14, ROWS)  # row numbers at which the audit cuts the rows into smaller blocks
 GROUPS = 2  # number of groups of synthetic units: a total must be the sum of the groups' totals
-UNITS, MOST_ROWS = 29, 2  # number of synthetic units; number of rows used per unit, of up to 3 rows
+UNITS, MOST_ROWS = 29, 2  # number of synthetic units, which have up to 3 rows; largest number of rows used per unit
 USUAL = 10_000  # assumed number of rows if it is private
 AT_ONCE = 1 << 18  # number of entries of contributions that are summed at a time
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
@@ -75,22 +76,25 @@ class Rehearsal(Conversation):
     design : DrawnRows
     neighbors : Neighbors
     whole : Promise
-        Budget of each query that is not planned yet.
+        Budget that is assumed for each query whose budget is not planned yet.
     stream : callable
-        Returns the generator of random numbers for a kind of use, here "rehearsal", and a query's label.
+        Returns the generator of random numbers for a kind of use (in a rehearsal: "rehearsal") and the label of a
+        query.
     planned : iterable of Planned
-        Queries that earlier rounds found.
+        Queries that were found in earlier rounds of trial runs.
     branch : str, optional
-        Branch (alternative algorithm) that is taken whatever its expected length of intervals; by default the first.
+        Branch (alternative algorithm) that is taken, whatever the expected lengths of intervals are; by default the
+        first branch.
     optional : bool
         Whether optional queries are asked.
     few : bool
-        Whether totals are sums over the few synthetic rows; otherwise they are scaled to the assumed number of rows.
-        One case finds queries that are asked only if noise is large, the other those asked only if it is small.
+        True: totals are sums over the few synthetic rows, so that the noise is large; this finds queries that are asked
+        only if the noise is large. False: totals are scaled to the assumed number of rows, so that the noise is small;
+        this finds queries that are asked only if the noise is small.
     assumed : int, optional
-        Assumed number of rows, or units.
+        Assumed number of rows, or of privacy units.
     audit : Audit, optional
-        Audit of another rehearsal in this round, which has the same synthetic rows.
+        Audit of another rehearsal in this round, which uses the same synthetic rows.
 
     Attributes
     ----------
@@ -204,9 +208,10 @@ Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows used; th
 
 
 class Audit:
-    """An audit of queries: a row's (or unit's) contribution must not depend on other rows, not even in the last bit.
+    """An audit of queries: the contribution of a row (or privacy unit) must not depend on other rows (or units) at all.
 
-    The synthetic rows are read in one block, in reversed order in smaller blocks, and by groups of units.
+    The synthetic rows are read three times: in one block, in reversed order in smaller blocks, and in groups of units.
+    The contributions must agree to the last bit.
 
     Parameters
     ----------
@@ -288,7 +293,11 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
 
 
 def _exactly(rows: FloatArray, within: Set) -> Total:
-    """Return the sum of contributions far below 2^53 grid steps; NaN unless all are whole numbers of steps."""
+    """Return the sum of the contributions of rows, computed in units of the grid step.
+
+    The sum is exact, because the total is far below 2^53 grid steps. It is NaN if a contribution is not a whole number
+    of grid steps.
+    """
     units: Any = np.zeros(within.size)
     for some in np.array_split(rows, 1 + len(rows) * within.size // AT_ONCE):
         steps = within.contribution(some) / within.step

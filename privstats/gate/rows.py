@@ -1,7 +1,8 @@
 """Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
-A source reads the rows again in each pass, and a design makes blocks of them. For all sources, this module adds only
-bounded vectors and checks that each pass reads the same privacy units; `gate/units.py` chooses the rows used.
+A source reads the rows again in each pass, and a design maps them to blocks. Only vectors that were projected into a
+bounded set are added. Each pass is checked to read the same number of rows and the same privacy units. `gate/units.py`
+chooses which rows of a unit are used.
 """
 
 from __future__ import annotations
@@ -28,17 +29,18 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # collected vectors are summed once they have this many times as many entries as a total
-LARGEST_STEPS = 1 << 40  # largest entry of a row's vector in steps: 2^10 times its set's largest entry
-FOLD_LIMIT = 1 << 62  # largest entry of a unit's summed vectors, in steps, which fits into int64
+GATHERED = 8  # collected vectors are summed when their number of entries reaches this multiple of the total's entries
+LARGEST_STEPS = 1 << 40  # limit of the entries of a row's vector, in steps: 2^10 times the largest entry in the set
+FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors, in steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row is not used
 
 
 class RowMap(Protocol):
-    """A row-wise map from raw columns to blocks of rows. `complete`: whether every row is used, whatever its cells.
+    """A row-wise map from raw columns to blocks of rows.
 
-    A block depends only on the cells of the columns in `reads`, clamped to the bounds or levels in `domain`.
+    A block depends only on the cells of the columns in `reads`, clamped to the bounds or levels in `domain`. `complete`
+    is True if every row is used, whatever its cells contain.
     """
 
     @property
@@ -71,9 +73,9 @@ class BlockRows:
     memory : Memory
         Storage for data that are kept between passes.
     again : bool
-        Whether another pass may follow, so that blocks of rows in memory, or in unchanged files, are kept for it.
+        Whether another pass may follow; if so, the blocks of rows in memory, or in unchanged files, are kept for it.
     read : callable
-        Called with the number of rows of a pass that have been read.
+        Function that is called with the number of rows read so far in the present pass.
     met : dict
         Properties of the rows recorded in the first pass, which every other pass must reproduce.
     """
@@ -86,7 +88,7 @@ class BlockRows:
         self.read: Callable[[int], None] = lambda rows: None
         self._steady: Callable[[], bool] = getattr(source, "steady", lambda: source.in_memory)
         self._first, self._key, unit = design, key, neighbors.unit
-        self.met: dict[Any, Any] = {} if offered is None else {"rows": offered}  # of the first pass
+        self.met: dict[Any, Any] = {} if offered is None else {"rows": offered}
         self._units = None if unit is None else Units(unit, neighbors.rows_per_unit, key)
         self._kept: Kept[Block] | None = None
 
@@ -142,17 +144,20 @@ class BlockRows:
             yield block, units
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
-        """Return each row's privacy unit, -1 for incomplete or excluded rows, and its cells' hash, in a new pass."""
+        """Read the rows in a new pass; return the privacy unit of each row and the hash of its cells, part by part.
+
+        The unit is -1 for a row that is incomplete or excluded.
+        """
         for columns, units in self._parts(self._first):
             assert units is not None
             present = self._first.block(columns).present
             yield np.where(present, units, -1), of.hashes(columns, self._first.domain, len(present))
 
     def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, pd.Series], IntArray | None]]:
-        """Return the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and these rows' privacy units.
+        """Return the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and the rows' privacy units.
 
-        Units are read to choose the rows used, and in each pass over rows outside memory: a keyed digest checks
-        that each pass reads the same units in the same order.
+        The units are read to choose the rows that are used, and again in each pass over rows that are not in memory: a
+        keyed digest checks that each pass reads the same units in the same order.
         """
         known = self._units is not None and self._units.counting is not None and self.source.in_memory
         named = None if known else self._units
@@ -180,7 +185,10 @@ def _size(block: Block) -> int:
 
 
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return an array with a last axis of at least `size`; a shorter axis is padded with zeros and at least doubled."""
+    """Return an array whose last axis has at least `size` entries.
+
+    A shorter axis is padded with zeros to `size`, or to twice its length if this is larger.
+    """
     if counts.shape[-1] >= size:
         return counts
     grown = np.zeros((*counts.shape[:-1], max(size, 2 * counts.shape[-1])), dtype=counts.dtype)
@@ -189,9 +197,10 @@ def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 class Plain:
-    """An exact sum to which each row contributes by itself.
+    """An exact sum over rows, to which each row contributes its own vector.
 
-    Vectors of several blocks are collected first, so that a long total is not computed for each block.
+    The vectors of several blocks are collected before they are added, because computing a long total for each block
+    would be slow.
     """
 
     def __init__(self, question: Sum) -> None:
@@ -218,10 +227,10 @@ class Plain:
 
 
 class Fold:
-    """An exact sum to which each privacy unit contributes once: the sum of the unit's vectors, moved into the set.
+    """An exact sum over privacy units: a unit contributes the sum of its rows' vectors, projected into the set.
 
-    Vectors are added as integer multiples of `Set.row_step`, in any order of the rows. A unit of which no row is used
-    contributes nothing.
+    The vectors of a unit are added as integer multiples of `Set.row_step`, in any order of the rows. A unit without
+    used rows contributes nothing.
     """
 
     def __init__(self, question: Sum, rows_per_unit: int) -> None:
@@ -268,9 +277,9 @@ def counting(question: Question, block: Block, units: UnitNumbers | None) -> tup
 
 
 class RowValues:
-    """The vectors of rows, projected into their set, which only a mechanism may read.
+    """The vectors of rows, projected into the set of the query; only a mechanism may read them.
 
-    Each scan is a pass over the rows, unless the values are kept.
+    Each scan is a pass over the rows, unless the vectors are kept in memory or in a file.
     """
 
     def __init__(self, rows: BlockRows, question: Question) -> None:
@@ -337,7 +346,8 @@ class _Cells:
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():
-            # groups to gather become 1, ..., many, groups before and after 0 and many + 1; small integers sort fastest
+            # the groups to gather get the numbers 1, ..., many; all groups before them get 0, and all groups after them
+            # many + 1: small integers are sorted fastest
             cells = np.clip(part[:, 0] - (k - 1), 0, many + 1).astype(np.min_scalar_type(many + 1))
             order = np.argsort(cells, kind="stable")
             ends = np.searchsorted(cells[order], np.arange(1, many + 2))
@@ -345,7 +355,7 @@ class _Cells:
 
 
 def changed() -> PrivacyError:
-    """Return the error for a source whose rows are not the same in each pass."""
+    """Return the error for a source that does not give the same rows in each pass."""
     return PrivacyError(
         "the data did not give the same rows, or units, in each pass; leave files as they are during a call, and let "
         "data() begin again at each call and give the same frames in the same order. Nothing is released, and the "

@@ -18,7 +18,8 @@ class Passes(Protocol):
     Attributes
     ----------
     n : int
-        Number of rows. It is public under "replace" without units; otherwise it must not be used.
+        Number of rows. It is public if neighbouring data sets differ by the replacement of one row and there are no
+        privacy units; otherwise it must not be used.
     in_memory : bool
         Whether the rows fit into memory, so that results computed from them may be kept between passes.
     """
@@ -58,7 +59,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Unread:
-    """A source of rows without data, of which only the number of rows is known, for plans.
+    """A source for plans, which has no data but an assumed number of rows.
 
     Parameters
     ----------
@@ -82,9 +83,10 @@ def source_of(data: Any) -> Source:
     Parameters
     ----------
     data : DataFrame, callable, Arrow table or Source
-        A callable without arguments returns an iterable of DataFrames, anew at each call. Files, tables of Arrow and
-        DuckDB and frames of polars are read as in `gate/tables.py` and `gate/lines.py`. A user's own source is an
-        object with `n`, `in_memory`, `batches()` and perhaps `head()`, of the object or of its class.
+        A callable without arguments must return a new iterable of DataFrames at each call. Parquet files, tables of
+        Arrow and DuckDB and frames of polars are read by the classes in `gate/tables.py`, text files by the class in
+        `gate/lines.py`. A user's own source is an object that has (or whose class has) the attributes `n`, `in_memory`
+        and `batches()`, and optionally `head()`.
 
     Raises
     ------

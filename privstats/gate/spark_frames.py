@@ -194,7 +194,10 @@ def takes_columns(frame: Any) -> bool:
 
 
 def guesses_types(frame: Any) -> bool:
-    """Return whether Spark infers column types from the names of all folders, and therefore from the rows."""
+    """Return whether Spark infers the types of partition columns from the names of all folders.
+
+    The names of the folders are the values of the partition columns, so that such a type depends on all rows.
+    """
     guessing = frame.sparkSession.conf.get(GUESSED) != "false"
     folders = [files.partitionSchema() for table, files in _files(frame) if not table.isDefined()]
     return any(
@@ -264,7 +267,7 @@ def log_shut(frame: Any) -> Iterator[None]:
 
 
 def _have_ended(context: Any, group: str) -> bool:
-    """Cancel the tasks of a failed pass, and wait until they have ended; return False if some run on."""
+    """Cancel the tasks of a failed pass, and wait until they have ended; return False if some are still running."""
     context.cancelJobGroup(group)
     tracker = context.statusTracker()
 

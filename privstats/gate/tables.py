@@ -1,7 +1,7 @@
 """Tables of Arrow and DuckDB, and Parquet files, read batch by batch.
 
-A pass reads the requested columns of every row. `gate/engines.py` decides which plans of other engines are such a table
-or such files.
+A pass reads the requested columns of every row. `gate/engines.py` decides whether the plan of another engine only reads
+a table or Parquet files, and returns the source.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class DuckTable:
 class ParquetFiles:
     """Parquet files, which must not change during a call.
 
-    Each file is read by its own types. A column that some files lack is missing in their rows; keys in the names of
-    folders, as in ``year=2020/part.parquet``, are columns of texts.
+    Each file is read with its own column types. In the rows of a file that lacks a column, the values of this column
+    are missing. Keys in the names of folders, as in ``year=2020/part.parquet``, are columns of texts.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Choice of the rows of a privacy unit that are used: a sample that does not depend on other units, or the rows' order.
+"""Choice of the rows of a privacy unit that are used: a sample that depends neither on other units nor on row order.
 
-Each row gets a number, a keyed hash of its unit's name, its cells and its index among the unit's rows with these cells;
-the `rows_per_unit` rows of a unit with the smallest numbers are used.
+Each row gets a number: a keyed hash of the name of its unit, of its cells, and of its index among the rows of the unit
+with identical cells. The `rows_per_unit` rows of a unit with the smallest numbers are used.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Hashes = NDArray[np.uint64]
 class Units:
     """The number of each row's privacy unit (person, household), and the choice of the rows of a unit that are used.
 
-    Privacy: for every key, the choice depends on that unit's rows alone, and at most `rows_per_unit` rows are used.
-    The order of rows does not matter: rows with the same cells are the same to every design of the fit, so any of them
-    may be taken for the first copy. (Two other rows of a unit share their hash with probability 2^-64; their order
-    would then decide.)
+    Privacy: for every key, the choice of a unit's rows depends on the rows of this unit alone, and at most
+    `rows_per_unit` rows of a unit are used. The order of the rows of a unit does not matter: every design of the fit
+    maps rows with identical cells to identical vectors, so that any of them may count as the first copy. (Two rows of a
+    unit with different cells have the same hash with probability 2^-64; their order would then matter.)
 
-    Passes find the chosen rows again by their positions. If a source breaks its contract and gives the rows of a unit
-    in another order, still no more of them are used.
+    Passes find the chosen rows again by their positions. If a source gives the rows of a unit in another order in a
+    later pass, which violates the contract of sources, the number of rows of the unit that are used stays the same.
 
-    Since copies have numbers of their own, each row of a unit is equally likely to be used: of nine ones and a zero,
-    with one row per unit, a one is chosen in nine cases of ten.
+    Identical rows of a unit get different numbers, so that each row of a unit is equally likely to be used: of nine
+    ones and a zero, with one row per unit, a one is chosen with probability 9/10.
 
     Parameters
     ----------
@@ -69,12 +69,15 @@ class Units:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def choose(self, rows: Iterable[tuple[IntArray, Hashes]]) -> None:
-        """Choose each privacy unit's rows that are used; set `counting`: the unit of each such row, -1 for other rows.
+        """Choose the rows of each privacy unit that are used; set `counting` to the units of the chosen rows.
+
+        In rows that are not chosen, `counting` is -1.
 
         Parameters
         ----------
         rows : iterable of (ndarray, ndarray)
-            For all rows: the number of the unit, -1 for a row that is not used, and the hash of the cells.
+            For all rows, in parts: the number of the row's unit (-1 for a row that is incomplete or excluded), and the
+            hash of the row's cells.
         """
         several = [(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64))]
         several += [(some.astype(np.int32), one) for some, one in rows]
@@ -101,7 +104,10 @@ class Units:
         return hashes
 
     def hashes(self, columns: Mapping[str, pd.Series], domain: Mapping[str, Known], many: int) -> Hashes:
-        """Return the hash of each row's cells, clamped to declared bounds; 0.0 and -0.0 are alike, as are NaNs."""
+        """Return the hash of each row's cells, clamped to declared bounds.
+
+        0.0 and -0.0 have equal hashes, and all NaNs have equal hashes.
+        """
         hashes = np.full(many, self._hash(""), dtype=np.uint64)
         for name, column in columns.items():
             values, legal = admitted(domain.get(name, UNKNOWN), column)
@@ -115,7 +121,7 @@ class Units:
 
 
 def places(column: pd.Series, parts: int) -> IntArray:
-    """Return each row's part number, which depends only on the name of the row's privacy unit (person)."""
+    """Return the part number of each row, which depends only on the name of the row's privacy unit (person)."""
     units = Units("", 1, b"")
     numbers = units.of(column)
     named = np.append(np.ones(len(units.numbers), dtype=bool), False)
@@ -123,27 +129,30 @@ def places(column: pd.Series, parts: int) -> IntArray:
 
 
 def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int) -> NDArray[np.bool_]:
-    """Return the mask of the up to `most` rows of each privacy unit that have the unit's smallest random numbers.
+    """Return the mask of the rows with the smallest random numbers within their privacy unit, at most `most` per unit.
 
-    A row's number depends on its hash and on the earlier copies of the row, not on other units or their number.
+    The number of a row depends on the hash of the row and on the number of earlier rows with the same hash in its unit.
+    It does not depend on other units or on the number of units.
 
     Parameters
     ----------
     units : ndarray of int, shape (n,)
+        Number of each row's unit.
     hashes : ndarray, shape (n,)
-        Hash of a row and its unit, equal for copies.
+        Hash of each row and its unit; identical rows of a unit have equal hashes.
     most : int
+        Largest number of rows of a unit that are used.
     """
     order = by_unit(units, hashes)
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # a different number for each copy
     among = np.empty(len(units), dtype=bool)
-    among[order[by_unit(units, numbers)]] = repeats(units) < most  # both orders give a unit's rows the same positions
+    among[order[by_unit(units, numbers)]] = repeats(units) < most  # in both orders a unit has the same positions
     return among
 
 
 def by_unit(units: NDArray[np.signedinteger[Any]], numbers: Hashes) -> NDArray[Any]:
-    """Return the order of rows by privacy unit, and by number within a unit; three times as fast as `numpy.lexsort`."""
+    """Return the order of rows sorted by privacy unit and, within a unit, by number (faster than `numpy.lexsort`)."""
     order = np.argsort(numbers)
     places = (units[order].astype(np.uint64) << np.uint64(32)) | np.arange(len(order), dtype=np.uint64)
     return order[np.sort(places) & np.uint64(0xFFFFFFFF)]
