@@ -1,4 +1,4 @@
-"""Attributes of statsmodels' results that a private fit lacks: the error of each says why and names an alternative."""
+"""Attributes of statsmodels' results that a private fit lacks; the error for each gives a reason and an alternative."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from privstats.errors import PrivacyError
 
 ROWS, RELEASE = "would need the rows", "was not released"
 
-# For each attribute of statsmodels' OLS, GLM, QuantReg and Logit results: why a private fit lacks it, and an
-# alternative; code stands last, after "write". If a fit releases enough, `Results` has some of these names.
+# For each attribute of statsmodels' OLS, GLM, QuantReg and Logit results: the reason why a private fit lacks the
+# attribute, and the text of an alternative, which ends in code after the word "write". Some of these attributes exist
+# in `Results` if the fit has released the numbers that they need.
 CURES = {
     (
         ROWS,

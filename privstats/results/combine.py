@@ -1,4 +1,7 @@
-"""Weighted means of the estimates of several fits of one plan: conditions on the fits, and the mean's public record."""
+"""Weighted means of the estimates of several fits of one plan.
+
+The functions check that the fits may be averaged, and combine the public information about the fits.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from privstats.results.facts import COMBINED, FitFacts
 from privstats.results.results import Results
 
 OF_ROWS = ("disjoint", "same")
-COUNTED = "hist"  # the only function that describes the rows themselves, not a population
+COUNTED = "hist"  # the only function whose estimates describe the given rows and not a population
 
 # Facts that must be equal in all fits, so that their numbers estimate the same population values.
 COMMON: dict[str, Callable[[FitFacts], Any]] = {
@@ -54,7 +57,7 @@ def combined_fits(fits: Sequence[Results], rows: str) -> Results:
 
 
 def _check_plans(fits: Sequence[Results]) -> None:
-    """Refuse fits whose numbers estimate different population values."""
+    """Raise an error if the numbers of two fits estimate different population values."""
     first = fits[0]
     for fit in fits[1:]:
         for what, of in COMMON.items():
@@ -80,7 +83,7 @@ def _different(one: object, other: object, what: str) -> OptionError:
 
 
 def _check_chance(fits: Sequence[Results]) -> None:
-    """Refuse fits whose noise is not independent: the same fit twice, or fits with the same seed."""
+    """Raise an error if the noise of two fits is not independent: the same fit twice, or fits with the same seed."""
     given = [release for fit in fits for release in fit.releases]
     seeds = [fit.facts.seeded for fit in fits if isinstance(fit.facts.seeded, int)]
     if len(set(map(id, given))) < len(given) or _repeated(fits):
@@ -90,14 +93,14 @@ def _check_chance(fits: Sequence[Results]) -> None:
 
 
 def _repeated(fits: Sequence[Results]) -> bool:
-    """Return whether one fit is a copy of another: all released numbers with noise of a known law are equal."""
+    """Return whether one fit is a copy of another fit: all releases whose noise has a known law are equal."""
     values = [[one.value.tobytes() for one in fit.releases if hasattr(one.law, "scale")] for fit in fits]
     known = [tuple(value) for value in values if value]
     return len(set(known)) < len(known)
 
 
 def _check_disjoint(fits: Sequence[Results]) -> None:
-    """Refuse fits known to be of the same data set, and numbers that describe rows in place of a population."""
+    """Raise an error if two fits are known to use the same data set, or if the estimates describe the given rows."""
     if fits[0].facts.verb == COUNTED:
         raise OptionError(
             "dp_hist estimates the counts of its own rows, and counts of disjoint rows add up; write fit1.params + "
@@ -112,7 +115,7 @@ def _check_disjoint(fits: Sequence[Results]) -> None:
 
 
 def _check_same(fits: Sequence[Results]) -> None:
-    """Refuse fits known to be of different rows."""
+    """Raise an error if two fits are known to use different rows."""
     for numbers, what in ([fit.facts.rows for fit in fits], "rows"), ([fit.facts.units for fit in fits], "units"):
         known = sorted({n for n in numbers if n is not None})
         if len(known) > 1:
@@ -123,7 +126,10 @@ def _check_same(fits: Sequence[Results]) -> None:
 
 
 def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
-    """Return the ledger account that all fits share; otherwise a new, spent account with the fits' total guarantee."""
+    """Return the account to which all fits were charged, if they share a ledger.
+
+    Otherwise return a new account whose budget is the total guarantee of the fits, and to which this total is charged.
+    """
     if facts.shared:
         return fits[0].account
     account = Account(facts.promise)

@@ -21,8 +21,9 @@ DELTA = 1e-6
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
     """Return a note if normal noise, at a small delta, would be much smaller in the most important noisy release.
 
-    The most important release has the largest share of the budget, or is the largest matrix if matrix noise is large.
-    How much shorter the intervals would be depends on the share of noise in them. Combined fits have no shares.
+    The most important release is the release with the largest share of the budget; if the matrices are noisy, it is the
+    release with the most entries. The shortening of the intervals is computed from the share of the noise in the squared standard
+    errors. There is no note for combined fits, whose releases have no shares of one budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
@@ -47,11 +48,11 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return the sd of normal noise for a release at mu = 1; None if the release is no sum with added noise."""
+    """Return the sd of normal noise for a release at mu = 1; None if the release is not a sum with added noise."""
     if not hasattr(release.law, "scale"):
         return None
     try:
         sensitivity = release.within.sensitivity("l2", relation)
-    except OptionError:  # the set of values has no l2 sensitivity: a mechanism chooses them by a score
+    except OptionError:  # no l2 sensitivity: the release is a value chosen by the exponential mechanism
         return None
     return np.asarray(sensitivity.size / sensitivity.weights, dtype=float)

@@ -42,7 +42,7 @@ class Diagnostics:
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
         Guarantee of all tables together, without the cost of the fit itself.
     residuals, binned, scale_location : DataFrame
-        One row for each bin; None for a table that was not asked for.
+        Tables with one row for each bin; None for a table that was not requested.
     """
 
     formula: str
@@ -77,7 +77,7 @@ class Diagnostics:
         alpha : float
             One minus the confidence of the intervals.
         ax : list of matplotlib Axes, optional
-            Axes to draw in, one for each plot; by default those of a new figure.
+            Axes to draw in, one for each plot; by default the axes of a new figure.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class Diagnostics:
             axes.axhline(0.0, color="0.5", linewidth=1, linestyle=":")
 
     def _frame(self, kind: str, name: str) -> pd.DataFrame | None:
-        """Return the estimates of a table with the edges of its bins; outer bins also hold rows beyond their edges."""
+        """Return the estimates of a table with the edges of the bins; outer bins include rows beyond the outer edges."""
         if kind not in self.kinds:
             return None
         place = self.kinds.index(kind)

@@ -47,20 +47,21 @@ class FitFacts:
     verb : str
         "lm", "glm", "rq", "median", "quantile", "mean", "mode" or "hist".
     title : str
-        Heading of the summary, before the formula: "Private linear regression".
+        Heading of the summary before the formula, such as "Private linear regression".
     formula : str
         The formula, as the user wrote it.
     promise : Promise
-        The privacy guarantee that was asked for and is kept; its `neighbors` name the privacy unit (person), if any.
+        The privacy guarantee of the fit, as requested in the call. Its attribute `neighbors` has the neighbouring
+        relation and the name of the privacy unit (person), if there is one.
     mech, mech_words : str
-        The method as an argument, and in words: "suffstats", "noisy moments".
+        The method as the value of the argument `mech` and in words, such as "suffstats" and "noisy moments".
     noise : str, optional
         Distribution of the noise, if the method offers several.
     why : str
-        Reason for the method: "chosen by auto: expected length 1.9 times that without privacy (newton: 2.3)". A part
-        ``{key}`` is replaced by the number of the note with this key.
+        Reason for the choice of the method, such as "chosen by auto: expected length 1.9 times that without privacy
+        (newton: 2.3)". A part ``{key}`` is replaced by the number of the note with this key.
     rows : int, optional
-        Number of rows handed over, if it is public.
+        Number of rows of the data, if it is public.
     units : int, optional
         Number of privacy units (persons), if it is public and a unit is not a row.
     used : tuple of (float, float), optional
@@ -68,7 +69,8 @@ class FitFacts:
     complete : bool
         Whether the declared bounds and levels imply that every row is used.
     cov_type : str, optional
-        Argument of the call: "HC", "HC0" to "HC3", "nonrobust", "cluster", "kernel"; None for functions without it.
+        Argument `cov_type` of the call: "HC", "HC0" to "HC3", "nonrobust", "cluster" or "kernel"; None for functions
+        without this argument.
     assumes : tuple of str
         Further assumptions, in words.
     estimated_bounds : tuple of (str, float, float)
@@ -76,9 +78,10 @@ class FitFacts:
     budget : tuple of (str, float)
         Names of the queries of the data, and their shares of the whole budget.
     accounted : Promise, optional
-        The guarantee that was divided among the queries, if it differs from `promise`: mu in place of (eps, delta).
+        The guarantee whose budget was divided among the queries, if it differs from `promise`: a mu if `promise` has
+        eps and delta.
     kept : Promise, optional
-        The guarantee that the mechanisms give, if it is stronger than `promise`: mu of normal noise, in place of rho.
+        The guarantee of the mechanisms, if it is stronger than `promise`: a mu for normal noise if `promise` has rho.
     seeded : int or str, optional
         The seed, or a description of the given generator; None if the noise comes from the operating system.
     shared : bool
@@ -86,17 +89,18 @@ class FitFacts:
     charged : str
         For combined fits: the ledgers that were charged, in words.
     keys : tuple of str
-        Names of the levels of the index: ("term",), ("term", "tau"), ("term", "group"), ("term", "group", "q"),
-        ("term", "bin").
+        Names of the index levels of the estimates: ("term",), ("term", "tau"), ("term", "group"),
+        ("term", "group", "q") or ("term", "bin").
     labels : tuple of tuple
-        Label of each number of the estimate, with one part for each key, sorted by term. Empty if `keys` is ("term",):
-        then the names of the estimate are the labels.
+        Label of each estimate, with one part for each key; labels are sorted by term. Empty if `keys` is ("term",): the
+        labels are then the names of the estimates.
     levels : tuple of (tuple or None)
-        For the mode of a column with levels: its levels; the estimate is the position of one of them. Empty otherwise.
+        For modes: the declared levels of the column of each estimate, which is an index into these levels; None for a
+        numeric column. Empty for other functions.
     residual_unit : float
         Size, in the response's units, of one unit of the residuals' scale in `diagnostics`.
     loss : str, optional
-        Loss of a linear regression: "squares", "huber".
+        Loss of a linear regression, such as "squares" or "huber".
     link : str, optional
         "logit", "probit" or "log"; None for models without a link.
     family : str, optional
@@ -104,7 +108,7 @@ class FitFacts:
     taus : tuple of float
         Quantile levels of a quantile regression.
     design : Design, optional
-        The map from new rows to columns, for `predict`; holds no data.
+        Design that maps new rows to columns, for `predict`; it holds no data.
     subset, weights, offset : str, optional
         Condition on rows, row weights and offset, as the user wrote them.
     notes : tuple of Note
@@ -114,7 +118,8 @@ class FitFacts:
     ledgers : tuple of str
         Identifiers of the charged ledgers that the user supplied.
     accepted : tuple of (str, float)
-        Widths of 95% intervals that the caller stated beforehand as wanted, by term.
+        Terms, and the largest width of the 95% interval of each term that the user had declared sufficient before the
+        fit.
     """
 
     verb: str
@@ -157,7 +162,7 @@ class FitFacts:
 
     @property
     def neighbors(self) -> Neighbors:
-        """The neighbouring relation of the privacy guarantee: which data sets must be hard to distinguish."""
+        """The neighbouring relation of the privacy guarantee: the pairs of data sets that are hard to distinguish."""
         return self.promise.neighbors
 
     @property

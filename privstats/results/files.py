@@ -22,7 +22,7 @@ def as_line(content: Mapping[str, Any]) -> str:
 
 
 def as_text(content: Mapping[str, Any]) -> str:
-    """Return a value as JSON that people can read: parts that fit into a line stand in one line."""
+    """Return a value as JSON that people can read: each part that is short enough is written on one line."""
     return _spread(content, "") + "\n"
 
 
@@ -31,7 +31,7 @@ def _compact(value: Any) -> str:
 
 
 def _spread(value: Any, indent: str) -> str:
-    """Return the JSON text of a value: one line for each short part, and indented lines for the parts of a long one."""
+    """Return the JSON text of a value: a short value on one line, a long value with its parts on indented lines."""
     line, inner = _compact(value), indent + "  "
     if (indent and len(indent + line) <= LINE) or not isinstance(value, dict | list):
         return line
@@ -49,7 +49,7 @@ def write_text(path: str | PathLike[str], text: str) -> None:
     Raises
     ------
     OptionError
-        If the file cannot be written; a previous file is unchanged then.
+        If the file cannot be written. A file that existed at the path is then unchanged.
     """
     to = path_of(path)
     beside = to.with_name(f".{to.name}.{os.getpid()}.{get_ident()}")
@@ -66,7 +66,7 @@ def write_text(path: str | PathLike[str], text: str) -> None:
 
 
 def check_new(path: str | PathLike[str]) -> None:
-    """Refuse a path at which a file exists already, or no file can be written.
+    """Raise an error if a file exists at the path, or if no file can be written there.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     OptionError
-        If the file does not exist, or its content is no such object.
+        If the file does not exist, or is not a JSON object with unique names and finite numbers.
     """
     file = path_of(path)
     try:
@@ -105,14 +105,14 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def path_of(path: Any) -> Path:
-    """Return a value as a path; refuse values that are no path."""
+    """Return a value as a path; raise an error if the value is not the path of a file."""
     if isinstance(path, str | PathLike) and (found := Path(os.fspath(path))).name:
         return found
     raise OptionError(f"the path is {quote(path)}; write the name of a file, such as 'wages.plan.json'")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs of a JSON object as a dict; refuse repeated names, whose values would be ambiguous."""
+    """Return the pairs of a JSON object as a dict; raise an error if a name occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError

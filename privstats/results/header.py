@@ -14,7 +14,7 @@ from privstats.results.text import counted, percentages, short, significant
 
 DELTA = 1e-6  # delta at which mu and rho are translated into eps
 QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # queries that are printed under another name
-OF_LEVELS = ("hist", "mode")  # functions of numeric columns as well as columns with levels
+OF_LEVELS = ("hist", "mode")  # functions that accept both numeric columns and columns with levels
 COVARIANCES = {
     "lm": "the error variance may differ between rows",
     "glm": "the variance need not be that of the family",
@@ -24,7 +24,11 @@ CONSTANT = {"lm": "constant error variance", "glm": "the variance is that of the
 
 
 def guarantee(facts: FitFacts, chain: bool = False) -> str:
-    """Return the guarantee in words, which say if a seed voids it, or if it needs a converged Markov chain."""
+    """Return the guarantee in words.
+
+    The words also say that a seed makes the guarantee void, or that the guarantee needs a converged Markov chain
+    (`chain`), if this is so.
+    """
     promise = facts.promise
     if facts.seeded is not None:
         return f"{not_private(facts.seeded)}. With rng=None it would be {promise}"
@@ -44,7 +48,9 @@ def not_private(seed: int | str) -> str:
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:
-    """Return a second line of the guarantee: the eps and delta that a mu or rho implies; empty for an eps.
+    """Return a second line of the guarantee with the eps and delta that a mu or rho implies.
+
+    The text is empty for a guarantee in eps.
 
     `kept` is the guarantee that the mechanisms give, if it is stronger than `promise`.
     """
@@ -114,16 +120,16 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
 def accepts(
     accepted: Iterable[tuple[str, float]], widths: Mapping[str, float], outcome: Callable[[float, float], str]
 ) -> str:
-    """Return the wanted widths of 95% intervals in words, each followed by the words of `outcome` for the actual width.
+    """Return, in words, the wanted widths of 95% intervals, and whether the intervals of the fit have these widths.
 
     Parameters
     ----------
     accepted : iterable of (str, float)
-        Terms, each with the wanted width of its 95% interval.
+        Terms, and the wanted width of the 95% interval of each term.
     widths : mapping of str to float
-        Widths of the intervals of the fit.
+        Widths of the intervals of the fit, by term.
     outcome : callable
-        Returns the words for a width and the wanted width.
+        Function of the actual and the wanted width that returns the words about the outcome.
     """
     parts = (f"{term} at most {wanted:g} ({outcome(widths[term], wanted)})" for term, wanted in accepted)
     return f"95% intervals of widths stated beforehand: {', '.join(parts)}"
@@ -137,7 +143,7 @@ def met(width: float, wanted: float) -> str:
 
 
 def ledger(facts: FitFacts, charged: Account) -> str:
-    """Return the spent and remaining budget of the ledger in words, or that the fit has no ledger."""
+    """Return the spent and the remaining budget of the ledger in words, or the statement that there is no ledger."""
     if facts.charged:
         return facts.charged
     if not facts.shared:
@@ -159,7 +165,7 @@ def _size(promise: Promise) -> float:
 
 
 def unit_of(promise: Promise) -> str:
-    """Return the quantity that the shares divide, in words: "eps and delta", "mu^2"."""
+    """Return the name of the quantity that is divided among the queries, such as "eps and delta" or "mu^2"."""
     return "eps and delta" if isinstance(promise, ApproxDP) else shared(promise)
 
 

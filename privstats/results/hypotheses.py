@@ -30,7 +30,7 @@ class ContrastTest:
     estimate : Estimate
         Estimate of the coefficients.
     R : ndarray, shape (q, coefficients)
-        Coefficients of the hypotheses, one row for each.
+        Coefficients of the hypotheses, one row for each hypothesis.
     null : ndarray, shape (q,)
         The hypothetical values r.
     names : tuple of str
@@ -44,7 +44,7 @@ class ContrastTest:
 
     @property
     def effect(self) -> FloatArray:
-        """The estimates ``R params`` of the tested linear functions; NaN where they are not identified."""
+        """The estimates ``R params`` of the tested linear functions; NaN where a function is not identified."""
         return self._at(0.05)[0]
 
     @property
@@ -65,7 +65,7 @@ class ContrastTest:
         return self._at(0.05)[4]
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return lower and upper ends of the intervals of the q tested linear functions, shape (q, 2).
+        """Return the lower and upper limits of the intervals of the q tested linear functions, shape (q, 2).
 
         Raises
         ------
@@ -113,7 +113,8 @@ class WaldTest:
     statistic : float
         ``(R params - r)' V^-1 (R params - r)``; NaN if one of the hypotheses is not identified.
     pvalue : float
-        Upper tail of chi-squared; of noncentral chi-squared if clipping may have moved the estimates.
+        Upper tail probability of the statistic under the chi-squared distribution; under a noncentral chi-squared
+        distribution if the estimates may be biased due to clipping.
     df : int
         Number of linearly independent hypotheses.
     """
@@ -151,14 +152,15 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
     Parameters
     ----------
     hypothesis : str, list of str, mapping of str to float, or array_like, shape (q, coefficients)
-        Text such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; an array is R, with r = 0; a pair of arrays is (R, r).
+        Text such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; or a mapping from names to values; or the array R, with
+        r = 0; or a pair of arrays (R, r).
     names : sequence of str
         Names of the coefficients.
 
     Raises
     ------
     FormulaError
-        If the hypothesis is no set of linear equations in the coefficients.
+        If the hypothesis cannot be read as linear equations in the coefficients.
     OptionError
         If an array has a wrong shape.
     """
@@ -218,7 +220,21 @@ def estimates(
     widths: tuple[int, int] = (10, 10),
     digits: int = 3,
 ) -> tuple[Column, Column, Column, Column]:
-    """Return text columns of estimates, standard errors and intervals; all numbers of a row have equal decimals."""
+    """Return text columns of estimates, standard errors and intervals; all numbers in a row have equally many decimals.
+
+    Parameters
+    ----------
+    head : tuple of (str, int)
+        Header and width (in characters) of the column of estimates.
+    value, sd, low, high : ndarray, shape (n,)
+        Estimates, standard errors, and lower and upper limits of intervals.
+    ends : tuple of str
+        Headers of the columns of the lower and the upper limits.
+    widths : tuple of int
+        Widths (in characters) of the column of standard errors, and of each column of limits.
+    digits : int
+        Significant digits of standard errors.
+    """
     error = np.where(np.isfinite(sd), sd, (high - low) / 4)
     places = [decimals(s, v, digits) for s, v in zip(error, value, strict=True)]
 

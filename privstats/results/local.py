@@ -40,7 +40,7 @@ class LocalProportion:
     n : int
         Number of holders, public.
     promise : PureDP
-        Privacy guarantee of a holder's message.
+        Privacy guarantee of the message of a holder.
     seeded : int or str, optional
         The seed, or a description of the given generator; None if the noise comes from the operating system.
     """
@@ -68,7 +68,7 @@ class LocalProportion:
         Returns
         -------
         tuple of float
-            Lower and upper end.
+            Lower and upper limit.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class LocalFit:
     steps : int
         Number of steps of the gradient descent.
     step_size : float
-        Factor of each step.
+        Step size (learning rate).
     promise : GaussianDP
         Privacy guarantee of all messages of a holder.
     seeded : int or str, optional

@@ -1,13 +1,16 @@
 """Estimated marginal means, comparisons and slopes: functions of the coefficients on a grid of declared levels.
 
 The grid is public: all combinations of the declared levels of the factors, equally weighted, with numeric predictors at
-the values in `at`. Nothing is averaged over the rows of the data: their means and shares would be another release.
+the values in `at`. Nothing is averaged over the rows of the data, because the means of columns and the shares of levels
+in the data would be another release.
 
-A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, where g is the inverse of the link.
-By the delta method its error is ``R (theta-hat - theta)`` with ``R = sum_k w_k g'(x_k theta + o_k) x_k``. Its law,
-including noise and bias bounds, is that of a linear hypothesis; without a link this is exact. Intervals of means are
-computed on the scale of the link and transformed by g, as in `Results.get_prediction`. Intervals of comparisons and
-slopes through a link also contain the quantiles of q over draws of the coefficients (`_with_curvature`).
+A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, where g is the inverse of the link
+function. By the delta method the error of the estimated quantity is ``R (theta-hat - theta)`` with ``R = sum_k w_k
+g'(x_k theta + o_k) x_k``. Therefore the estimate has the same distribution, including noise and bias bounds, as the
+estimate in a linear hypothesis with coefficients R; without a link function this is exact. Intervals of means are
+computed on the scale of the linear predictor and transformed by g, as in `Results.get_prediction`. In models with a
+link function, intervals of comparisons and slopes also contain the quantiles of q over draws of the coefficients
+(`_with_curvature`).
 """
 
 from __future__ import annotations
@@ -44,8 +47,8 @@ NUMBERS = (
     "noise_share",
     "bias_bound",
 )
-STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of its square
-NEAR_ZERO = 2.0**-10  # least size of a predictor to which its step is relative, as a share of its bounds' width
+STEP = 2.0**-17  # relative step of a central difference; its relative error is of the order of the squared step
+NEAR_ZERO = 2.0**-10  # steps are relative to |x|, but at least to this share of the width of the bounds of x
 MOST_ROWS = 1000  # largest number of rows of a table
 MOST_GRID = 100_000  # largest number of rows of a grid
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and least number of draws of the coefficients for an interval
@@ -64,10 +67,10 @@ class MarginalTable:
     title : str
         Heading of the printed table.
     frame : DataFrame
-        A row for each quantity: term, level (of a mean, or the levels compared), the columns of the grid in which rows
-        differ, tau if there are several, estimate, std_error, statistic, p_value, conf_low, conf_high, noise_share,
-        bias_bound; NaN where the quantity is not identified. Means are not tested against zero: they have neither
-        statistic nor p_value.
+        One row for each quantity, with the columns term, level (the level of a mean, or the levels that are compared),
+        the columns of the grid in which rows differ, tau (if there are several), estimate, std_error, statistic,
+        p_value, conf_low, conf_high, noise_share and bias_bound. Numbers are NaN where the quantity is not identified.
+        Means are not tested against zero: statistic and p_value are NaN for means.
     legend : tuple of str
         Sentences that say how the quantities were averaged.
     alpha : float
@@ -142,9 +145,21 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _Quantity:
-    """Values, and gradients R, of differentiable functions of the coefficients, on the scale of a link or the mean.
+    """Values and gradients of differentiable functions of the coefficients: means, comparisons or slopes.
 
-    `fixed` marks functions that depend on no coefficient, such as the slope of ``I(x**2)`` at x = 0.
+    Parameters
+    ----------
+    value : ndarray, shape (quantities,)
+        Values of the functions at the estimates.
+    R : ndarray, shape (quantities, coefficients)
+        Gradients with respect to the coefficients.
+    fixed : ndarray of bool, shape (quantities,)
+        Mask of the functions that depend on no coefficient, such as the slope of ``I(x**2)`` at x = 0.
+    scale : str, optional
+        Name of the link function if values are on the scale of the linear predictor; None on the scale of the mean.
+    moved : ndarray, shape (quantities, draws, 2), optional
+        For comparisons and slopes with a link function: changes of each function for drawn errors of the coefficients,
+        and the first-order approximations of these changes.
     """
 
     value: FloatArray
@@ -170,9 +185,11 @@ class _Call:
         return _predictors(self.results)
 
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
-        """Return the grid: values in `own` first, then in `by` and `at`; all levels of other factors are averaged.
+        """Return the grid of synthetic rows for the columns `needed`, on which the quantities depend.
 
-        Columns without effect on the quantities have a single value.
+        The grid has all combinations of the values in `own` (by column), of the levels of the factors in `by`, of the
+        values in `at`, and of all levels of other needed factors; over the latter the quantities are averaged. Columns
+        without effect on the quantities have a single value.
         """
         known = self.known
         kept = {
@@ -251,7 +268,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
     def ends(x: FloatArray) -> list[tuple[FloatArray, Any]]:
         step = 2.0 ** np.round(np.log2(STEP * np.maximum(np.abs(x), NEAR_ZERO * known.width)))
-        low, high = known.ends  # splines are constant beyond their bounds: at a bound, all points lie inside
+        low, high = known.ends  # splines are constant beyond their bounds: near a bound, all points must lie inside
         inside = (low <= x) & (x <= high)
         way = np.where(inside & (x - step < low), 1.0, np.where(inside & (x + step > high), -1.0, 0.0))
         return [
@@ -266,7 +283,18 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 def _changes(
     call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
 ) -> MarginalTable:
-    """Return a table of weighted sums of means at changed values of a column; `moves` returns values and weights."""
+    """Return a table of weighted sums of means, in which the column `term` is set to several values.
+
+    Parameters
+    ----------
+    call : _Call
+    label : str
+        Text in the column "level" of the table.
+    title : str
+    moves : callable
+        Function of the values of the column that returns pairs of new values and the weights of the means at these
+        values: for instance (x + 1, 1) and (x, -1) for the effect of an increase by 1.
+    """
     if call.known[call.name].dates:
         raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
     needed = _needed(call)
@@ -290,12 +318,15 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return the means, comparisons or slopes for each tau, with their gradients by the coefficients of all tau."""
+    """Return the means, comparisons or slopes for each tau, and their gradients with respect to all coefficients.
+
+    The coefficients include the coefficients of all tau.
+    """
     facts, design = results.facts, results.facts.design
     assert design is not None
     blocks = []
     with warnings.catch_warnings():
-        if not mean:  # the points of a difference may be outside the domain, without a warning
+        if not mean:  # no warning if points of a difference are outside the domain
             warnings.simplefilter("ignore", PrivstatsWarning)
         for part in parts:
             X = np.asarray(design.matrix(part.rows), dtype=float)
@@ -340,7 +371,7 @@ def _quantity(
 
 
 def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
-    """Return random draws of the coefficients' errors, shape (coefficients, draws); few for very large grids."""
+    """Return random draws of the errors of the coefficients, shape (coefficients, draws); few draws for large grids."""
     estimate = _without_margins(results.estimate)
     if not isinstance(estimate, NormalEstimate):
         return np.zeros((len(estimate.names), 1))
@@ -354,7 +385,7 @@ def _moved(
     link: str,
     over: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
-    """Return the change of each tabulated quantity for each drawn error of the coefficients, (quantities, draws)."""
+    """Return the change of each quantity for each drawn error of the coefficients, shape (quantities, draws)."""
     found: Any = 0.0
     for w, X, eta in blocks:
         shifted = eta[:, None] + np.nan_to_num(X) @ errors
@@ -439,12 +470,13 @@ def _numbers(
 def _with_curvature(
     value: FloatArray, first: FloatArray, moved: FloatArray, alpha: float, ends: tuple[FloatArray, ...]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return interval ends and p-values that allow for the curvature of the mean within the coefficients' errors.
+    """Return interval limits and p-values that allow for the curvature of the mean as a function of the coefficients.
 
-    A first-order interval is too short if the mean is flat at the estimate and steep beside it. The returned interval
-    therefore also contains the quantiles of the quantity over draws of the coefficients. These are stretched by the
-    ratio of the first-order interval to the quantiles of the `first` order changes over the same draws, which exceeds
-    1 by bias bounds and simultaneous coverage.
+    A first-order interval is too short if the mean is flat at the estimate but steep within the range of the
+    coefficients' errors. The returned interval therefore also contains the quantiles of the quantity over draws of the
+    coefficients. The changes over these draws are multiplied by the ratio of the half-length of the first-order
+    interval to the quantile of the first-order changes (`first`) over the same draws. This ratio exceeds 1 because of
+    bias bounds and of simultaneous coverage.
     """
     low, high, p = ends
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -456,12 +488,12 @@ def _with_curvature(
 
 
 def _without_margins(estimate: Estimate) -> Estimate:
-    """Return the estimate of the coefficients alone, without the average marginal effects that may follow them."""
+    """Return the estimate of the coefficients alone, without average marginal effects."""
     return replace(estimate, margins=None) if isinstance(estimate, NormalEstimate) else estimate
 
 
 def _legend(call: _Call, over: Sequence[str], numbers: Mapping[str, FloatArray], draws: int) -> tuple[str, ...]:
-    """Return the sentences below a table that say how to read the table."""
+    """Return sentences that explain how to read a table, to be printed below the table."""
     lines = []
     if over:
         each = ", ".join(f"{name} ({len(call.known[name].levels)})" for name in over)
@@ -515,7 +547,7 @@ def _heading(name: str) -> str:
 
 
 def _column(name: Any, known: Mapping[str, Any]) -> str:
-    """Return the column of the data that a term means: ``C(g)`` means g."""
+    """Return the name of the column of the data in a term: g for the terms ``g`` and ``C(g)``."""
     coded = CODED.fullmatch(name) if isinstance(name, str) else None
     found = coded[1] if coded else name
     if not isinstance(found, str) or found not in known:

@@ -1,9 +1,9 @@
-"""Every released number with the law of its noise: for readers who combine noisy numbers by themselves.
+"""Every released number with the law of its noise, for readers who combine noisy numbers by themselves.
 
 The numbers are the releases themselves, before any inference: noisy sums over rows, or privately chosen values. The
 summed columns are either columns of the data, shifted and scaled into [-1, 1] by their declared bounds, or coordinates
-that depend on earlier releases (such as scores at a starting value). Sums of the first kind mean the same in all fits
-of one plan and may be averaged; sums of the second kind are specific to one fit.
+that depend on earlier releases (such as scores at a starting value). Sums of the first kind have the same meaning in
+all fits of one plan and may be averaged; sums of the second kind are specific to one fit.
 """
 
 from __future__ import annotations
@@ -75,7 +75,11 @@ def _rows(release: Release) -> Iterator[tuple[Any, ...]]:
 
 
 def _each(values: FloatArray, k: int) -> FloatArray:
-    """Return a number for each of k coordinates; numbers that apply to every group of rows are repeated by group."""
+    """Return one number for each of the k coordinates of a release.
+
+    If the release has the same coordinates for several groups of rows, `values` has the numbers of one group, and they
+    are repeated for each group.
+    """
     return np.resize(values, k)
 
 

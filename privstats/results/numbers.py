@@ -20,7 +20,7 @@ from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import level
 from privstats.results.labels import spelled_label
 
-# Diagnostics that users see elsewhere: in `nobs_used`, the line "Rows" and the notes.
+# Diagnostics that are left out of `diagnostics`, because `nobs_used`, the line "Rows" and the notes show them.
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
 IN_UNITS = ("sigma", "response_sd")  # diagnostics that are in the response's units
 HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that all give the HC1 sandwich
@@ -47,7 +47,8 @@ class ModelView:
 class FitNumbers:
     """Estimates, standard errors and public information about a fit, as objects of pandas.
 
-    A property that the fit lacks raises an AttributeError without text; `Results.__getattr__` adds an alternative.
+    If the fit lacks the number of a property, the property raises an AttributeError without text;
+    `Results.__getattr__` then raises an error that names an alternative.
 
     Parameters
     ----------
@@ -68,7 +69,10 @@ class FitNumbers:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger to which the fit was charged; without a ledger in the call, a spent ledger of this fit alone."""
+        """The ledger to which the fit was charged.
+
+        If the call had no ledger, this is a ledger that contains this fit only and has no budget left.
+        """
         return Ledger.over(self.account)
 
     @property
@@ -91,7 +95,7 @@ class FitNumbers:
 
     @property
     def pvalues(self) -> pd.Series:
-        """Two-sided p-values of "the coefficient is zero"."""
+        """Two-sided p-values of the hypothesis that a coefficient is zero."""
         return self._series(self.estimate.pvalues())
 
     @property
@@ -111,7 +115,7 @@ class FitNumbers:
         alpha : float
             One minus the confidence.
         exp : bool
-            Whether to return intervals of the exponentials: of odds ratios, if the link is the logit.
+            Whether to return intervals of the exponentials of the coefficients (odds ratios if the link is the logit).
 
         Returns
         -------
@@ -140,8 +144,8 @@ class FitNumbers:
     def diagnostics(self) -> dict[str, float]:
         """Diagnostics by name, all computed from releases.
 
-        `sigma` and `response_sd`, the std devs of residuals and response, are in the response's units; `response_sd`
-        is NaN if the variance of the response is below its noise.
+        `sigma` and `response_sd`, the standard deviations of the residuals and of the response, are in the units of the
+        response; `response_sd` is NaN if the released variance of the response is below its noise.
         """
         unit = self.facts.residual_unit
         found = [(name, value) for name, value in self.estimate.diagnostics.items() if name not in COUNTS]
@@ -154,7 +158,7 @@ class FitNumbers:
 
     @property
     def mech(self) -> str:
-        """The method, as the argument `mech` names it: "suffstats", "newton"."""
+        """The method, as a value of the argument `mech`, such as "suffstats" or "newton"."""
         return self.facts.mech
 
     @property
@@ -174,7 +178,7 @@ class FitNumbers:
 
     @property
     def budget(self) -> pd.DataFrame:
-        """A row for each question (query of the data): name, share of the budget, and cost."""
+        """A table with a row for each question (query of the data): name, share of the budget, and cost."""
         rows = [(name, share, self.facts.divided.part(share).budget) for name, share in self.facts.budget]
         return pd.DataFrame(rows, columns=["question", "share", "cost"])
 
@@ -193,7 +197,7 @@ class FitNumbers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the estimates as text, as hypotheses use them: ``x[0.5]`` if there are several tau."""
+        """Names of the estimates as texts, for use in hypotheses; ``x[0.5]`` for tau = 0.5 if there are several tau."""
         if not self.facts.labels:
             return tuple(str(name) for name in self.estimate.names)
         return spelled_label(self.facts.labels)
@@ -205,7 +209,7 @@ class FitNumbers:
 
     @property
     def exog_names(self) -> list[str]:
-        """Names of the estimates as text, in their order."""
+        """Names of the estimates as texts, in the order of the estimates."""
         return list(self.names)
 
     @property
@@ -230,12 +234,12 @@ class FitNumbers:
 
     @property
     def df_model(self) -> float:
-        """Number of coefficients other than the intercept, for each tau; NaN if the fit is no regression."""
+        """Number of coefficients other than the intercept, for each tau; NaN if the fit is not a regression."""
         return float(len(self._terms) - self.k_constant) if self.facts.tested else math.nan
 
     @property
     def df_resid(self) -> float:
-        """Number of rows of the data minus the number of coefficients, for each tau; NaN if the former is private.
+        """Number of rows minus the number of coefficients, for each tau; NaN if the number of rows is private.
 
         Examples
         --------
@@ -259,12 +263,13 @@ class FitNumbers:
 
     @property
     def rsquared(self) -> float:
-        """R squared of least squares, ``1 - (sigma / response_sd)^2`` of released `diagnostics`, at least 0.
+        """R squared of least squares, ``1 - (sigma / response_sd)^2`` from the released `diagnostics`, at least 0.
 
-        It includes the noise of both, which is small with moments (suffstats). Others release both with a small share
-        of the budget: R squared may be wrong by 0.2 and more, and is a little too small under objective perturbation.
-        Without an intercept it is about zero, as in statsmodels. It is NaN if the variance of the response is below its
-        noise; methods that do not release this variance lack the attribute.
+        R squared includes the noise of sigma and response_sd. This noise is small with moments (suffstats). Other
+        methods release sigma and response_sd with a small share of the budget: R squared may be wrong by 0.2 or more,
+        and is a little too small under objective perturbation. In a model without an intercept, R squared is computed
+        about zero, as in statsmodels. It is NaN if the variance of the response is below its noise; methods that do not
+        release this variance lack the attribute.
 
         Examples
         --------
@@ -284,8 +289,9 @@ class FitNumbers:
     def rsquared_adj(self) -> float:
         """`rsquared`, adjusted for the number of coefficients; NaN if the number of rows is private.
 
-        With ``subset=`` the number is `nobs_used`, the released number of rows in the subset. The value is NaN if that
-        number was not released, as with ``weights=``, or does not exceed the number of coefficients.
+        In a fit with ``subset=``, the number of rows is `nobs_used`, the released number of rows in the subset. The
+        adjusted value is NaN if `nobs_used` was not released, as with ``weights=``, or does not exceed the number of
+        coefficients.
         """
         unexplained = 1 - self.rsquared
         rows = self.nobs if self.facts.subset is None else self.nobs_used
@@ -346,7 +352,7 @@ class FitNumbers:
 
     @property
     def cov_type(self) -> str | None:
-        """Kind of the standard errors: "HC", "nonrobust" or "cluster"; None if the fit is no regression."""
+        """Kind of the standard errors, such as "HC", "nonrobust" or "cluster"; None if the fit is not a regression."""
         return self.facts.cov_type
 
     @property
@@ -377,7 +383,7 @@ class FitNumbers:
 
 
 def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
-    """Return estimates for users: a position among levels becomes the level, a number stays."""
+    """Return the estimates as users see them: an index into levels is replaced by the level; a number is unchanged."""
     whole = np.empty(len(values), dtype=object)
     for k, (value, known) in enumerate(zip(values, levels, strict=True)):
         whole[k] = value if known is None or math.isnan(value) else known[int(value)]
@@ -385,6 +391,6 @@ def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ..
 
 
 def exponentials(values: Any) -> Any:
-    """Return exponentials; an overflow gives infinity without a warning."""
+    """Return the exponentials of values; an overflow gives infinity without a warning."""
     with np.errstate(over="ignore"):
         return np.exp(values)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ALONG = ("tau", "q")  # parts of labels that are numbers: estimates of a term form a path along these numbers
-TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error; colour-blind readers see both
-BAR = "0.85"  # bars are of a lighter grey than intervals
+ALONG = ("tau", "q")  # numeric parts of labels: the estimates of a term are drawn as a line over these numbers
+TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error, distinct for the colour-blind
+BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 ACROSS = 3  # largest number of panels in a row
-WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: width of a single panel, width of one of several, height of a text line
+WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: width of a single panel, of one among several panels; height of a line
 TITLE = 60  # largest number of characters in a line of the title of a single panel
 BESIDE = 40  # largest number of characters in a line of a name beside an axis
 INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
@@ -38,15 +38,17 @@ def draw_intervals(
 ) -> Figure:
     """Return a figure of estimates with their intervals.
 
-    Terms are listed from top to bottom in one panel. Each term (or term of a group) with several tau or q has a panel
-    with its path; groups have a panel for each term; bins are bars, with a panel for each group.
+    In the simplest figure, one panel lists the terms from top to bottom. If a fit has several tau or q, each term (or
+    term of a group) has a panel with a line along tau or q. If a fit has groups, each term has a panel. Bins of a
+    histogram are drawn as bars, with one panel for each group.
 
     Raises
     ------
     ImportError
         If matplotlib is not installed.
     OptionError
-        If the fit has no such term, has no several tau or q for `over`, or needs several panels in one `ax`.
+        If the fit has no such term, if it does not have several tau or q (for `over`), or if the figure needs several
+        panels but `ax` is one panel.
     """
     _check_over(results, over)
     rows = panel_rows(results, alpha, terms)
@@ -121,7 +123,7 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
 
 
 def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the estimates to plot: the rows of `terms`, in this order; by default all but the intercept."""
+    """Return the estimates to plot: the rows of `terms`, in this order; by default all rows except the intercept."""
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
@@ -146,7 +148,11 @@ def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = 
 
 
 def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
-    """Return a panel of a plot: a path if labels end in tau or q, bars if they end in bins, otherwise rows by name."""
+    """Return a panel of a plot.
+
+    The panel is a line plot if the labels end in tau or q, a bar plot if they end in a bin, and otherwise a list of the
+    estimates by name.
+    """
     key, name = results.facts.keys[-1], rows["panel"].iloc[0]
     if key in ALONG:
         rows = rows.sort_values(key, kind="stable")
@@ -159,7 +165,7 @@ def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
 
 
 def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    """Return the edges of bins that are adjacent intervals; None if they are not."""
+    """Return the edges of bins if the bins are adjacent intervals; otherwise None."""
     try:
         ends = [tuple(map(float, found.groups())) for found in map(INTERVAL.fullmatch, bins) if found]
     except ValueError:
@@ -197,7 +203,7 @@ class Panel:
 
     @property
     def upright(self) -> bool:
-        """Whether the panel draws estimates upwards, as heights."""
+        """Whether the axis of the estimates is vertical."""
         return not self.names
 
     @property
@@ -209,7 +215,7 @@ class Panel:
         return 0.5 + (0.1 + HIGH * lines) * len(self.names)
 
     def draw(self, axes: Any) -> None:
-        """Draw estimates and intervals, and within these, thicker, the intervals of sampling error alone."""
+        """Draw estimates and intervals; the intervals of sampling error alone are thicker lines inside them."""
         low, high, value = (self.rows[name].to_numpy(dtype=float) for name in ("conf_low", "conf_high", "estimate"))
         half = self.rows["half"].to_numpy(dtype=float)
         lines = axes.vlines if self.upright else axes.hlines
@@ -232,7 +238,7 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write words where nothing can be drawn: for estimates that are levels or not given, and missing intervals."""
+        """Write words where nothing can be drawn: an estimate that is a level or is not given, or a missing interval."""
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}

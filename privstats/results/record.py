@@ -1,8 +1,9 @@
 """Conversion of results to numbers, texts, lists and dicts, which JSON can hold, and back.
 
-An object is written as the name of its class and its state, which in this package consists of numbers, texts, arrays
-and other such objects. Reading creates objects of this package only: it restores the state of each, and calls no
-functions but those that make a design from a formula and a domain.
+An object is written as the name of its class and its state. The state consists of numbers, texts, arrays, and objects
+of classes of this package, which are written in the same way. Reading creates objects of this package only and restores
+the state of each object. The only functions that reading calls are the functions that make a design from a formula and
+a domain.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def written(value: object) -> dict[str, Any]:
 
 
 def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
-    """Return the object of class `kind` from the numbers, texts, lists and dicts that `written` made of it.
+    """Return the object of class `kind` from the numbers, texts, lists and dicts to which `written` converted it.
 
     Raises
     ------

@@ -48,25 +48,26 @@ class Results(FitNumbers):
 
     @door
     def predict(self, new_data: pd.DataFrame | None = None, which: str = "mean") -> pd.Series | pd.DataFrame:
-        """Return the fitted mean, or quantile, of the response (as the formula writes it) at new rows.
+        """Return the fitted mean, or the fitted quantile, of the response (as the formula writes it) at new rows.
 
         Parameters
         ----------
         new_data : DataFrame
-            Columns of the predictors and of the offset; values outside the domain extrapolate with a warning.
+            Columns of the predictors and of the offset. For values outside the domain, predictions extrapolate, with a
+            warning.
         which : {"mean", "linear"}
-            "linear" gives the linear predictor of models with a link.
+            "linear" gives the linear predictor of models with a link function.
 
         Returns
         -------
         Series, or DataFrame with a column for each tau
-            With the index of `new_data`; NaN where a value is missing, a level undeclared, or the prediction is not
-            identified.
+            Predictions with the index of `new_data`; NaN where a value is missing, a level is not declared, or the
+            prediction is not identified.
 
         Raises
         ------
         FormulaError, OptionError
-            If a column is missing, or `which` has another value.
+            If a column is missing, or `which` is neither "mean" nor "linear".
         """
         if which not in ("mean", "linear"):
             raise OptionError(f"which is {quote(which)}; write which='mean' or which='linear'")
@@ -178,10 +179,11 @@ class Results(FitNumbers):
         term : str
             The factor, as the formula writes it: ``"C(g)"``.
         method : {"holm", "max-t", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh"}
-            Adjustment of the p-values: "max-t" uses the simulated joint law of the identified differences, as in
-            `comparisons`; the others are those of ``statsmodels.stats.multitest.multipletests``.
+            Adjustment of the p-values. "max-t" uses the simulated joint distribution of the identified differences, as
+            in `comparisons`; the other adjustments are computed by ``statsmodels.stats.multitest.multipletests``.
         alpha : float
-            One minus the confidence of each interval, which is not adjusted, and the level of all tests together.
+            One minus the confidence of each interval; intervals are not adjusted for the number of pairs. `alpha` is
+            also the error rate that the adjusted tests control jointly.
 
         Returns
         -------
@@ -217,28 +219,31 @@ class Results(FitNumbers):
         """Return estimated marginal means of the response at each level of a factor, averaged over other factors.
 
         The means are computed on a public grid of rows: all combinations of the declared levels, with equal weights
-        whatever their shares in the data, and numeric predictors at the values in `at`. Each numeric predictor needs a
-        value, since its mean in the data would be another release.
+        even if the levels have unequal shares in the data, and numeric predictors at the values in `at`. Each numeric
+        predictor needs a value, because the mean of the predictor in the data would be another release.
 
         Parameters
         ----------
         factor : str
             A column with levels, or a numeric column with values in `at`.
         at : mapping of str to value or list, optional
-            Values of numeric predictors, or levels of factors, such as ``{"exper": [5, 10]}``: separate rows for each.
+            Values of numeric predictors, or levels of factors, such as ``{"exper": [5, 10]}``. The table has separate
+            rows for each value or level.
         by : str or list of str, optional
-            Further factors: the table has separate rows for their levels in place of averages.
+            Further factors over which the means are not averaged: the table has separate rows for each of their levels.
         simultaneous : bool
-            Whether intervals hold for all rows together: by the largest standardised error (max-t), simulated from the
-            joint law of sampling error and noise with a fixed seed; bias bounds are added in full.
+            Whether the intervals of all rows together have the confidence 1 - alpha. The intervals then use the
+            distribution of the largest standardised error (max-t), which is simulated from the joint law of sampling
+            error and noise with a fixed seed; bias bounds are added in full.
         alpha : float
             One minus the confidence of the intervals.
 
         Returns
         -------
         MarginalTable
-            A table with a `frame`, which prints as text. In models with a link, means are on the scale of the response,
-            with intervals transformed from those of the linear predictor. Quantile regressions have rows for each tau.
+            A table that prints as text; its attribute `frame` is a DataFrame. In models with a link function, means are
+            on the scale of the response, and their intervals are transformed from the scale of the linear predictor.
+            Quantile regressions have rows for each tau.
 
         Raises
         ------
@@ -268,19 +273,20 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means: each level less the first, or the effect of a number increased by 1.
+        """Return differences of marginal means: each level minus the first level, or a number increased by 1.
 
         Parameters
         ----------
         term : str
             A predictor: a column with levels, or a numeric column.
         at : mapping of str to value or list, optional
-            As in `means`. Numeric predictors need a value only if the difference depends on them: if they interact with
-            `term`, or the model has a link. Values for `term` itself are the levels to compare, the reference first.
+            As in `means`. A numeric predictor needs a value only if the difference depends on the predictor: if it
+            interacts with `term`, or if the model has a link function. For a factor `term`, the list gives the levels
+            to compare, beginning with the reference level.
         by : str or list of str, optional
             As in `means`.
         simultaneous : bool
-            As in `means`; p-values then are adjusted, too.
+            As in `means`; p-values are then also adjusted.
         pairwise : bool
             Whether to compare all pairs of levels.
         alpha : float
@@ -289,8 +295,9 @@ class Results(FitNumbers):
         Returns
         -------
         MarginalTable
-            In models with a link, differences are on the scale of the response: standard errors use the delta method,
-            and intervals also use draws of the coefficients' errors, since the mean is curved.
+            In models with a link function, differences are on the scale of the response. Standard errors use the delta
+            method; intervals also use random draws of the errors of the coefficients, because the mean is a nonlinear
+            function of the coefficients.
 
         Raises
         ------
@@ -329,14 +336,14 @@ class Results(FitNumbers):
         by : str or list of str, optional
             As in `means`.
         simultaneous : bool
-            As in `means`; p-values then are adjusted, too.
+            As in `means`; p-values are then also adjusted.
         alpha : float
             One minus the confidence of the intervals.
 
         Returns
         -------
         MarginalTable
-            Derivatives are central differences of the terms of the formula, which are public functions.
+            Derivatives are computed as central differences of the terms of the formula, which are public functions.
 
         Raises
         ------
@@ -358,8 +365,8 @@ class Results(FitNumbers):
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, released by ``margins=True``.
 
-        The effect of a dummy is the change of the mean from the reference to its level; the effect of any other column
-        is the mean derivative.
+        The effect of a dummy is the change of the mean from the reference level to the level of the dummy; the effect
+        of any other column is the mean of the derivative.
 
         Raises
         ------
@@ -379,10 +386,12 @@ class Results(FitNumbers):
         Returns
         -------
         DataFrame
-            A row for each number: question, index, coordinate, value; law of the noise, the quantity to which the noise
-            is added (the value, the score at it, or its rank), its scale (NaN if the law depends on the rows) and
-            standard deviation; cost of the whole query. Values are the releases themselves: sums of columns scaled
-            into [-1, 1] by their declared bounds, or of coordinates that depend on earlier releases of this fit.
+            One row for each released number, with the columns question, index, coordinate and value; law (name of the
+            distribution of the noise), noise_in (the quantity to which the noise is added: the value, the score at the
+            value, or the rank of the value), scale (scale of the noise; NaN if the law depends on the rows) and sd (its
+            standard deviation); cost (cost of the whole query). Values are the releases themselves: sums of columns
+            that are scaled into [-1, 1] by their declared bounds, or sums of coordinates that depend on earlier
+            releases of this fit.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 
@@ -396,8 +405,8 @@ class Results(FitNumbers):
         alpha : float
             One minus the confidence of the intervals.
         exp : bool
-            Whether to add exponentials (odds ratios, where the link is the logit) and to print their intervals;
-            standard errors remain those of the coefficients.
+            Whether to add exponentials of the coefficients (odds ratios if the link is the logit) and to print their
+            intervals; standard errors remain the standard errors of the coefficients.
         digits : int
             Significant digits of standard errors.
         """
@@ -433,7 +442,7 @@ class Results(FitNumbers):
         Raises
         ------
         OptionError
-            If `alpha` is not between 0 and 1, or `names` has another value.
+            If `alpha` is not between 0 and 1, or `names` is neither None nor "broom".
 
         Examples
         --------
@@ -445,25 +454,25 @@ class Results(FitNumbers):
         return column_names(tidy(self, alpha, exp), names)
 
     def glance(self, names: str | None = None) -> pd.DataFrame:
-        """Return a frame with one row: guarantee, rows, method and diagnostics of the fit; `names` as in `tidy`."""
+        """Return a frame with one row: guarantee, number of rows, method and diagnostics; `names` is as in `tidy`."""
         return column_names(glance(self), names)
 
     def plot(
         self, alpha: float = 0.05, *, ax: Any = None, terms: Sequence[str] | None = None, over: str | None = None
     ) -> Any:
-        """Plot the estimates with their intervals, and within these the intervals of sampling error alone.
+        """Plot the estimates with their intervals, and inside them the intervals of sampling error alone.
 
         Parameters
         ----------
         alpha : float
             One minus the confidence of the intervals.
         ax : matplotlib Axes, optional
-            Axes to draw in; by default those of a new figure.
+            Axes to draw in; by default the axes of a new figure.
         terms : list of str, optional
-            Terms to draw; by default all but the intercept.
+            Terms to draw; by default all terms except the intercept.
         over : {"tau", "q"}, optional
-            Axis along which the path of each term is drawn, in a panel for each term; the default if the fit has
-            several tau or q.
+            Horizontal axis over which the estimates of each term are drawn as a line, in a panel for each term. This is
+            the default if the fit has several tau or q.
 
         Returns
         -------
@@ -474,7 +483,8 @@ class Results(FitNumbers):
         ImportError
             If matplotlib is not installed.
         OptionError
-            If the fit has no such term, has no several tau or q for `over`, or needs several panels in one `ax`.
+            If the fit has no such term, if it does not have several tau or q (for `over`), or if the figure needs
+            several panels but `ax` is one panel.
         """
         return draw_intervals(self, level(alpha), ax, terms, over)
 
@@ -493,9 +503,9 @@ class Results(FitNumbers):
     def deployment(self) -> str:
         """Return a record for the public registry of deployments of differential privacy, as YAML.
 
-        Its fields follow github.com/opendp/deployments-registry-data: all of tier 2, and the known ones of tier 3.
-        Fields that only the custodian can fill in are empty, with a comment. The registry has no mu: the record gives
-        the implied rho = mu^2 / 2 and says so.
+        The fields follow github.com/opendp/deployments-registry-data: all fields of tier 2, and the fields of tier 3
+        whose content is known. Fields that only the custodian can fill in are empty, with a comment. The registry has
+        no field for mu: the record gives the implied rho = mu^2 / 2 and says so.
 
         Raises
         ------
@@ -515,8 +525,8 @@ class Results(FitNumbers):
     def to_dict(self) -> dict[str, Any]:
         """Return the result as numbers, texts, lists and dicts only, which JSON can hold.
 
-        A ledger is represented by its name, its budget, the spent part, and a digest of its path, which identifies fits
-        of the same ledger; the path and the entries of other fits are left out.
+        A ledger is represented by its name, its budget, the spent part of the budget, and a digest of the path of its
+        file, which identifies fits charged to the same ledger. The path and the entries of other fits are left out.
         """
         return record.written(replace(self, account=seen(self.account)))
 
@@ -528,7 +538,7 @@ class Results(FitNumbers):
         Parameters
         ----------
         path : str or PathLike
-            Path of the file; an existing file is replaced once the new one is complete.
+            Path of the file; an existing file is replaced when the new file is complete.
 
         Raises
         ------

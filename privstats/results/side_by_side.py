@@ -34,9 +34,9 @@ from privstats.results.text import (
 
 FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-LONGEST_HEAD = 24  # largest number of characters in the head of a text column; a longer head is printed below
+LONGEST_HEAD = 24  # largest number of characters in the header of a text column; a longer header is printed below
 SPACE = 3  # number of spaces between the columns of two fits in a text table
-HEAD_END, FOOT_END = 2, 1  # spaces after heads, and after lines below the rule, so that they align with estimates
+HEAD_END, FOOT_END = 2, 1  # spaces after headers, and after cells below the rule, to align them with estimates
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
 UNGIVEN = ("not given", "no interval", "no std err")
@@ -46,7 +46,7 @@ Label = tuple[Any, ...]
 
 
 class TableText(str):
-    """The text of a table; Python and notebooks show it as it is, not as a quoted string."""
+    """The text of a table; Python and notebooks display the text itself and not a quoted string."""
 
     fmt: str
 
@@ -59,7 +59,15 @@ class TableText(str):
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: an estimate with its significance stars, and its standard error, a word instead, or neither."""
+    """A table cell.
+
+    Parameters
+    ----------
+    estimate : str
+        The estimate with its significance stars, or words if the estimate is missing.
+    error : str
+        The standard error, or words if it is missing; may be empty.
+    """
 
     estimate: str
     error: str = ""
@@ -70,7 +78,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ModelColumn:
-    """A fit as a column of a table of fits: head, cells by label, number of rows, and privacy guarantee."""
+    """A fit as a column of a table of fits: header, cells by label, number of rows, and privacy guarantee."""
 
     head: str
     entries: Mapping[Label, Cell]
@@ -110,7 +118,7 @@ class SideBySide:
     response : str
         The common response; empty if the models have different responses.
     keys : tuple of str
-        Parts of labels other than the term: "tau", "group".
+        Names of the parts of labels other than the term, such as "tau" or "group".
     models : tuple of ModelColumn
         The fits, each as a column of cells.
     notes : str
@@ -124,7 +132,7 @@ class SideBySide:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """All labels of rows: terms in the order of their first appearance, and the tau of each term in order."""
+        """All labels of rows: terms in the order of their first appearance, and each term's tau in ascending order."""
         found = dict.fromkeys(label for model in self.models for label in model.entries)
         place = {term: k for k, term in reversed([*enumerate(label[0] for label in found)])}
 
@@ -208,7 +216,7 @@ class SideBySide:
 
 
 def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
-    """Return the fits; refuse arguments that are no fits."""
+    """Return the fits as a tuple; raise an error if an argument is not a fit."""
     fits = (results,) if isinstance(results, FitNumbers) else results
     if not isinstance(fits, list | tuple) or not fits or not all(isinstance(fit, FitNumbers) for fit in fits):
         raise OptionError("results are not a list of fits; write ps.summary_table([fit1, fit2])")
@@ -219,7 +227,7 @@ def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
 
 
 def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[list[str], str]:
-    """Return the columns' heads and the common response; if responses differ, the heads name them."""
+    """Return the headers of the columns and the common response; if responses differ, the headers name them."""
     heads = list(names) if names is not None else [f"({k})" for k in range(1, len(fits) + 1)]
     responses = [fit.endog_names for fit in fits]
     if len(set(responses)) == 1:
@@ -230,7 +238,7 @@ def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[lis
 def _entries(
     fit: FitNumbers, keys: tuple[str, ...], rename: Mapping[str, str], stars: bool, digits: int
 ) -> dict[Label, Cell]:
-    """Return a fit's table cells by label: the term, then the value of each of `keys` (such as tau) or None."""
+    """Return the table cells of a fit by label: the term, then the value of each of `keys` (such as tau) or None."""
     values = TableValues.of(fit, 0.05)
     plain = without_errors(fit.facts, values)
     entries: dict[Label, Cell] = {}
@@ -330,7 +338,7 @@ def _notes(fits: Sequence[FitNumbers], models: Sequence[ModelColumn], stars: boo
 
 
 def _covariance(fit: FitNumbers) -> str | None:
-    """Return the kind of a fit's standard errors, in the words of the summary."""
+    """Return the kind of the standard errors of a fit, in the words of the summary."""
     asked = fit.facts.cov_type
     if asked in ("HC2", "HC3"):
         return "HC1"
@@ -338,7 +346,10 @@ def _covariance(fit: FitNumbers) -> str | None:
 
 
 def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
-    """Return the total cost of the fits if they read the same rows, each counted once, or why there is no total."""
+    """Return a sentence on the total cost of the fits, under the assumption that they use the same rows.
+
+    A fit that occurs twice is counted once. If there is no total, the sentence gives the reason.
+    """
     once = tuple({id(fit): fit for fit in fits}.values())
     if seeded := [head for fit, head in zip(fits, heads, strict=True) if fit.facts.seeded is not None]:
         return f"No total guarantee: {listed(seeded)} {'is' if len(seeded) == 1 else 'are'} seeded, so not private."
@@ -354,9 +365,10 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
-    """Return the guarantee of all fits together, of the first kind in `COUNTED` that can add up their guarantees.
+    """Return the guarantee of all fits together.
 
-    For (eps, delta) the deltas add up, and eps is the value that the mechanisms keep at the total delta.
+    The kind of the guarantee is the first kind in `COUNTED` in which the guarantees of all fits can be added up. For
+    (eps, delta) the deltas add up, and eps is the smallest eps that the mechanisms guarantee at the total delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

@@ -246,13 +246,16 @@ NO_INTERVAL = "No interval for {names}: the releases do not determine the error.
 
 
 def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
-    """Return whether a fit gives estimates only and never intervals, as fits of a mode do."""
+    """Return whether a fit gives estimates without intervals and standard errors, such as a fit of a mode."""
     nothing = np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any()
     return bool(nothing) and not facts.tested
 
 
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
-    """Return the number of the first note about one of the names; else of the first note, of given kinds, about all."""
+    """Return the number of the first note about one of the names.
+
+    If there is no such note, return the number of the first note of the given kinds that concerns all estimates.
+    """
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)
     return next(own, None) or next(general, None)
@@ -263,7 +266,7 @@ def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
 
 
 def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return heads and texts of the rows' labels; a part that repeats the label of the row before is left empty."""
+    """Return headers and texts of the labels of rows; a part that repeats the label of the row before is left empty."""
     if not facts.labels:
         return ("",), tuple((name,) for name in names)
     keys, parts = facts.keys, [tuple(part_of(part) for part in label) for label in facts.labels]

@@ -73,7 +73,10 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
 
 
 def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:
-    """Return max-t adjusted p-values of differences (by the largest of all); 1 if a difference is not reported."""
+    """Return max-t adjusted p-values of differences; 1 if a difference is not reported.
+
+    Each standardised difference is compared with the distribution of the largest standardised error of all differences.
+    """
     if not isinstance(estimate, NormalEstimate):
         raise OptionError("method='max-t' needs std errors, which the fit does not have; write method='holm'")
     adjusted, given = np.ones(len(R)), ~np.isnan(effect)

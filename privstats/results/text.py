@@ -35,7 +35,7 @@ def labelled(label: str, text: str) -> list[str]:
 
 
 def headed(title: str, formula: str) -> list[str]:
-    """Return title and formula of a summary in one line if they fit, otherwise on separate lines."""
+    """Return the title and the formula of a summary on one line if they fit, otherwise on separate lines."""
     whole = f"{title}: {formula}"
     return [whole] if len(whole) <= WIDTH else [f"{title}:", *filled(formula, "  ", "  ")]
 
@@ -56,7 +56,10 @@ def percentages(shares: Iterable[float]) -> list[int]:
 
 
 def decimals(error: float, value: float, digits: int = 3) -> int:
-    """Return the number of decimals that shows `digits` significant digits of `error`, or digits + 1 of `value`."""
+    """Return the number of decimals that shows `digits` significant digits of `error`.
+
+    If the error is not known (not finite and positive), the decimals show digits + 1 significant digits of `value`.
+    """
     known = math.isfinite(error) and error > 0
     scale, wanted = (error, digits) if known else (abs(value), digits + 1)
     if not math.isfinite(scale) or scale <= 0:

@@ -32,9 +32,10 @@ GLANCE = (
 def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
     """Return a frame with a row for each coefficient; with `exp`, estimates and intervals are exponentials.
 
-    `bias_bound` bounds the bias of the estimate (with `exp` of its logarithm) by clipping and by directions without
-    information: p-value and interval allow for it, standard error and statistic do not. `component` is the tau, group
-    or bin, as text if a row has two of these; each also has a separate column.
+    `bias_bound` is a bound on the bias of the estimate due to clipping and to directions in which the releases contain
+    no information; with `exp` it bounds the bias of the logarithm of the estimate. The p-value and the interval allow
+    for this bias, the standard error and the statistic do not. `component` is the tau, the group or the bin; if a row
+    has both a group and a tau or bin, it is a text with both. Each of them also has a separate column.
     """
     interval, facts = results.conf_int(alpha, exp), results.facts
     labels = [label if isinstance(label, tuple) else (label,) for label in results.params.index]
