@@ -22,8 +22,8 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
     """Return a note if normal noise, at a small delta, would be much smaller in the most important noisy release.
 
     The most important release is the release with the largest share of the budget; if the matrices are noisy, it is the
-    release with the most entries. The shortening of the intervals is computed from the share of the noise in the squared standard
-    errors. There is no note for combined fits, whose releases have no shares of one budget.
+    release with the most entries. The shortening of the intervals is computed from the share of the noise in the
+    squared standard errors. There is no note for combined fits, whose releases have no shares of one budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)

@@ -118,7 +118,7 @@ class Diagnostics:
             axes.axhline(0.0, color="0.5", linewidth=1, linestyle=":")
 
     def _frame(self, kind: str, name: str) -> pd.DataFrame | None:
-        """Return the estimates of a table with the edges of the bins; outer bins include rows beyond the outer edges."""
+        """Return the estimates of a table with the edges of its bins; outer bins include rows beyond their edges."""
         if kind not in self.kinds:
             return None
         place = self.kinds.index(kind)

@@ -238,7 +238,7 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write words where nothing can be drawn: an estimate that is a level or is not given, or a missing interval."""
+        """Write words where nothing can be drawn: for an estimate that is a level or missing, or a missing interval."""
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}

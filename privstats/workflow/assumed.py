@@ -1,7 +1,7 @@
-"""Synthetic rows for forecasts: columns follow the user's hints or, without hints, a common rule.
+"""Synthetic rows for forecasts: columns follow the hints of the user or, without hints, default assumptions.
 
 Three properties of data widen intervals most and do not follow from bounds: unequal weights, rare outcomes and rare
-levels. If hints leave one of these open, two forecasts are made, and the expected width is a range.
+levels. If the hints do not settle these properties, two forecasts are made, and the expected width is a range.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors
 
 ROWS = 4096
-FILLED = 0.25  # share of the range between a column's bounds that is filled by a column without a hint
-SPREAD = 1 / 6  # residual standard deviation over the response's half-range: a twelfth of the range
-HALF, LOW = 0.5, 0.05  # mean response over the largest one in models with a link: binary responses, other responses
+FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
+SPREAD = 1 / 6  # residual standard deviation divided by the half-range of the response: a twelfth of the range
+HALF, LOW = 0.5, 0.05  # mean / largest value of a response in models with a link: binary response, other response
 RARE = 0.05  # share of rows at a rare level, or with a rare binary outcome, in the pessimistic forecast
-LIGHT = 0.1  # mean and standard deviation of weights, over the range of weights, in the pessimistic forecast
+LIGHT = 0.1  # mean and standard deviation of weights, divided by the range of weights, in the pessimistic forecast
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
-POINTS, FAR = 1024, 700.0  # number of points for a distribution; largest logit, beyond which a value is at its bound
+POINTS, FAR = 1024, 700.0  # number of points of a distribution; largest absolute logit of a value inside its bounds
 PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random streams, one for each use
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """Assumptions of a forecast about the columns, beside their declarations.
+    """Assumptions of a forecast about the columns, in addition to the declarations of the columns.
 
     Parameters
     ----------
     hints : mapping of str to Hint
         The user's assumptions about columns, by column.
     share : float, optional
-        Share of 1 in a binary outcome without a hint. By default `HALF` in models with a link; in other models
-        the response is then continuous.
+        Share of ones in a binary outcome without a hint. If it is None, the share is `HALF` in models with a link
+        function, and the simulated response is continuous in other models.
     precise : bool
-        Whether weights are inverse to error variances.
+        Whether the error variance of a row is inversely proportional to its weight.
     """
 
     hints: Mapping[str, Hint] = field(default_factory=dict)
@@ -63,16 +63,16 @@ class Assumption:
 
 @dataclass(frozen=True, eq=False)
 class AssumedDesign:
-    """A design with a synthetic response, which is read from a column of its own, scaled to [-1, 1].
+    """A design with a synthetic response, which is scaled to [-1, 1] and read from a separate column.
 
     Parameters
     ----------
     design : Design
         Map from rows to the columns of the model, without data.
     middle : float
-        Mean of the response.
+        Mean of the scaled response.
     precise : bool
-        Whether weights are inverse to error variances.
+        Whether the error variance of a row is inversely proportional to its weight.
     """
 
     design: Any
@@ -81,7 +81,7 @@ class AssumedDesign:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The names of the design's columns, and of the synthetic response."""
+        """The names of the columns that the design reads, and of the synthetic response."""
         return (*self.design.reads, ASSUMED)
 
     @property
@@ -115,16 +115,30 @@ def assumed_rows(
     residual: float | None,
     assumed: Assumption,
 ) -> BlockRows:
-    """Return the synthetic rows for a forecast.
+    """Return the rows for a forecast, mapped by the design.
 
-    If all columns of the response have hints, the response is simulated from these, independently of the predictors.
+    If all columns of the response have hints, the response is simulated from these hints, independently of the
+    predictors.
+
+    Parameters
+    ----------
+    design : Design
+    neighbors : Neighbors
+    n : int
+        Planned number of rows.
+    like : DataFrame, optional
+        Synthetic or public rows to use in place of simulated rows.
+    residual : float, optional
+        Residual standard deviation of a regression, in units of the response.
+    assumed : Assumption
+        Assumptions about the columns.
 
     Raises
     ------
     OptionError
         If `residual` is not a positive number, or the model has no residual scale.
     FormulaError
-        If `like` lacks a column.
+        If a column of the design is missing from `like`.
     """
     regression = hasattr(design, "response_half")
     if residual is not None:
@@ -137,7 +151,7 @@ def assumed_rows(
         frame = like.reset_index(drop=True)
     else:
         drawn = usual_rows(design.domain, design.reads, assumed.hints)
-        frame = drawn.head(max(n, 1))  # simulated rows are the same for every n, so that forecasts change little with n
+        frame = drawn.head(max(n, 1))  # the same simulated rows for every n, so that forecasts change little with n
     if neighbors.unit is not None:
         frame = frame.assign(**{neighbors.unit: range(len(frame))})
     known = like is not None or _is_known(design, assumed.hints)
@@ -149,7 +163,7 @@ def assumed_rows(
 def _with_response(
     frame: pd.DataFrame, design: Any, residual: float | None, assumed: Assumption
 ) -> tuple[pd.DataFrame, AssumedDesign]:
-    """Return the rows with a simulated response that is independent of the predictors, and the design for it."""
+    """Return the rows with a simulated response that is independent of the predictors, and a design that reads it."""
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
     if residual is None and (hint := assumed.hints.get(spelling(design.response))) is not None:
@@ -166,20 +180,23 @@ def _with_response(
 
 
 def is_binary(design: Any) -> bool:
-    """Return whether the response of a regression is binary: by its family, its two levels, or as a comparison."""
+    """Return whether the response of a regression is binary: a binomial family, two levels, or a comparison."""
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)
 
 
 def _outcome_range(design: Any) -> Numbers:
-    """Return the declared range of the response of a regression, in the response's units."""
+    """Return the declared range of the response of a regression, in units of the response."""
     low, high = (design.response_center + design.response_half * end for end in design.response_bounds)
     return Numbers(float(low), float(high))
 
 
 def _is_known(design: Any, hints: Mapping[str, Hint]) -> bool:
-    """Return whether hints suffice to simulate the response; for a comparison such as x > 3, moments do not."""
+    """Return whether the hints suffice to simulate the response.
+
+    For a comparison such as x > 3, a mean and a standard deviation of x do not suffice.
+    """
     outcome = _outcome(design)
     told = all(name in hints and (hints[name].shares or not is_binary(design)) for name in outcome)
     return told and spelling(design.response) not in hints.keys() - set(outcome)
@@ -191,7 +208,10 @@ def _outcome(design: Any) -> tuple[str, ...]:
 
 
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
-    """Return the columns that may widen intervals most and have no hints: outcomes, weights, columns with levels."""
+    """Return the declarations of the columns that may widen intervals most and have no hints.
+
+    These columns are outcomes, weights and columns with levels.
+    """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
     if skewed and not _is_known(design, hints) and spelling(design.response) not in hints:
@@ -217,7 +237,7 @@ def costly(design: Any, assumed: Assumption) -> Assumption:
 
 
 def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
-    """Return as text the pessimistic assumptions of `costly` about columns without hints."""
+    """Return the pessimistic assumptions of `costly` about columns without hints, as texts."""
     outcome, kinds = design.response if _outcome(design) else None, dict[str, None]()
     for name, known in unknown.items():
         if name == outcome:
@@ -231,14 +251,30 @@ def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
 
 
 def usual_rows(domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint]) -> pd.DataFrame:
-    """Return synthetic rows: columns with hints follow these, other numeric columns fill the middle of their bounds."""
+    """Return synthetic rows.
+
+    Columns with hints follow the hints. Other numeric columns are uniform on the middle part of their range, and other
+    levels are equally frequent.
+    """
     rows, rng = narrowed(domain, reads).draw(reads, ROWS, public_stream(PREDICTORS)), public_stream(HINTED)
     places = {name: (rng.permutation(ROWS) + 0.5) / ROWS for name in reads if name in hints}
     return rows.assign(**{name: usual_values(domain[name], hints[name], place) for name, place in places.items()})
 
 
 def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
-    """Return a column's quantiles at probabilities `places`, by its hint: logit-normal within bounds, or levels."""
+    """Return the quantiles of a column, with the distribution that its hint describes.
+
+    The distribution of a numeric column is logit-normal between its bounds.
+
+    Parameters
+    ----------
+    known : Known
+        Declared bounds or levels of the column.
+    hint : Hint
+        Mean and standard deviation, or shares of levels.
+    places : ndarray
+        Probabilities of the quantiles.
+    """
     levels = levels_with_shares(known)
     if hint.shares and levels is not None:
         named = dict(hint.shares)
@@ -259,7 +295,8 @@ def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
 def _logit_normal(mean: float, sd: float) -> tuple[float, float]:
     """Return mean and sd of the logit of a logit-normal variable with the given mean and standard deviation.
 
-    Near a bound this distribution is close to log-normal, like wages; in the middle it is bell-shaped.
+    If the mean is near a bound, the distribution is close to log-normal, like the distribution of wages; if the mean is
+    in the middle, the distribution is bell-shaped.
     """
     z = special.ndtri((np.arange(POINTS) + 0.5) / POINTS)
 

@@ -1,7 +1,8 @@
-"""Entry of all calls: public functions are declared as signatures with docstrings, and calls are bound to these here.
+"""Public functions are declared as signatures with docstrings; this module makes functions of the declarations.
 
-A call that does not fit the signature raises a TypeError before a row is read or a ledger is charged. All other errors
-are raised without the stack frames of their origin, since these hold the data.
+Such a function compares the arguments of a call with the signature and carries out the call. A call that does not fit
+the signature raises a TypeError before a row is read or a ledger is charged. All other errors are raised without the
+stack frames of their origin, since these frames hold the data.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with their na
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # arguments for levels of intervals, which functions for fits do not have
-ELSEWHERE = MappingProxyType(  # remedies in errors about arguments that a function does not have
+INTERVALS = ("alpha", "confidence", "level")  # usual names of an argument that most functions for fits do not have
+ELSEWHERE = MappingProxyType(  # by function and argument that the function lacks: the remedy in the error text
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
         ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',
@@ -70,14 +71,15 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any]) -> Callable[P, R]:
-    """Return a function with the declared signature and docstring, whose exceptions hold no stack frame with rows.
+    """Return a function with the declared signature and docstring; its exceptions hold no stack frame with rows.
 
     Parameters
     ----------
     declaration : callable
-        Function without a body, whose signature and docstring are used.
+        Function without a body; its signature and docstring are used.
     answer : callable
-        Function that returns the result for a dict of all arguments; it raises errors of this package only (`door`).
+        Function that returns the result for a dict of all arguments. It is wrapped by `door`, so that it raises only
+        errors of this package, without stack frames that hold rows.
     """
     signature, name = inspect.signature(declaration), declaration.__name__
 
@@ -93,7 +95,7 @@ def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a function so that it raises errors of this package only, without stack frames that hold rows."""
+    """Wrap a function so that it raises only errors of this package, without stack frames that hold rows."""
     opened: Callable[..., R] = door(function)
     return entrance(function, lambda arguments: opened(**arguments))
 
@@ -123,7 +125,7 @@ def hint(unknown: str, known: tuple[str, ...]) -> str:
 
 
 def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return the message of a failed binding of arguments, worded as Python does for a call of the function."""
+    """Return the text of the TypeError for arguments that do not fit the signature, in the words that Python uses."""
     if problem == "too many positional arguments":
         most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
         by_name = next((p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY), "rng")

@@ -25,8 +25,8 @@ class Comparison:
     Parameters
     ----------
     frame : DataFrame
-        One row for each term and budget: budget in words, method, std_error, width of the 95% interval, noise_share,
-        ratio of widths with and without privacy. NaN if no interval is expected.
+        One row for each term and budget, with the budget in words, method, std_error, width of the 95% interval,
+        noise_share, and ratio of widths with and without privacy. Numbers are NaN if no interval is expected.
     head : tuple of str
         Lines above the table, which name the compared plans.
     """
@@ -40,7 +40,7 @@ class Comparison:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Axes to draw in; by default those of a new figure.
+            Axes to draw in; by default the axes of a new figure.
 
         Returns
         -------
@@ -115,7 +115,7 @@ def budgets_compared(
 
 
 def _row(plan: Any, name: str, value: float, assumptions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the lines of the table for one budget; its column `place` contains the position of each term."""
+    """Return the rows of the table for one budget; the additional column `place` has the position of each term."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}=1")
     spec = plan.specification

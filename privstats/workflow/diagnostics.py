@@ -31,7 +31,7 @@ from privstats.workflow.verbs import BY_NAME
 SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
 WIDE = 4.0  # limit to which residuals are clamped, in residual std devs
 STEP = 0.5  # width of a bin of residuals, in residual std devs
-SIDES = 2.0  # bins of fitted values extend to this many std devs on each side of the mean; outer bins, further
+SIDES = 2.0  # bins of fitted values end at the mean +- this many std devs; the outer bins also count values beyond
 LARGEST = 30.0  # largest absolute linear predictor: beyond it, a probability is 0 or 1
 MOST_BINS = 100
 
@@ -100,7 +100,7 @@ def _design_of(fit: Any) -> Any:
 
 
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the three residual diagnostics of a least-squares fit."""
+    """Return the three residual diagnostics of a least-squares fit; `ends` are the edges of bins of fitted values."""
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))
     left = f"np.clip({response} - ({fitted}), {steps[0]!r}, {steps[-1]!r})"
@@ -114,7 +114,10 @@ def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale:
 
 
 def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the binned residuals of a logistic regression; for 0-1 responses, other diagnostics show nothing."""
+    """Return the binned residuals of a logistic regression; other diagnostics are not informative for 0-1 responses.
+
+    `ends` are the edges of bins of log odds.
+    """
     if scale is not None:
         raise OptionError("residuals of a logistic regression lie between -1 and 1; leave scale out")
     fitted = f"1 / (1 + np.exp(-np.clip({eta}, {-LARGEST}, {LARGEST})))"
@@ -149,7 +152,11 @@ def _given(fitted: Any) -> tuple[float, float]:
 
 
 def _range(fit: Results, eta: str) -> tuple[float, float]:
-    """Return the range of linear predictors for the bins: about their mean, or the range that the bounds allow."""
+    """Return the range of linear predictors that is divided into bins.
+
+    The range is an interval around the mean of the linear predictors, within the range that follows from the declared
+    bounds. If the mean is not known, it is the range that follows from the declared bounds.
+    """
     design: Any = fit.facts.design
     within = numeric(f"I({eta})", design.domain).within
     center, spread = _location(fit, design.intercept)
@@ -158,9 +165,10 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
 
 
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:
-    """Return mean and std dev of the linear predictors from the coefficients' sampling covariance; NaN without one.
+    """Return the mean and the std dev of the linear predictors; NaN if the fit has no sampling covariance or intercept.
 
-    The inverse of this covariance is roughly proportional to the second moments of the columns, intercept first.
+    They are computed from the sampling covariance of the coefficients, because its inverse is roughly proportional to
+    the second moments of the columns of the model matrix. The first column is the intercept.
     """
     sampling = getattr(fit.estimate, "sampling", None)
     if sampling is None or not intercept:

@@ -1,15 +1,18 @@
-"""Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger. TRUSTED.
+"""Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger.
 
-Every query gets `promise.part(share)`, and the parts of one plan add up to the budget: eps and delta, mu^2, or rho,
-compose by sums, after any earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu or eps if
-the mechanisms that spend it guarantee mu or eps (`ZeroCDP.kept_by`).
+PRIVACY.md lists this file as trusted code. Every query gets `promise.part(share)`, and the parts of one plan add up to
+the budget: eps and delta, mu^2, or rho add up under adaptive composition, also after any earlier releases
+(`privstats.privacy.promise`). A part of rho is charged as mu or eps if the mechanisms that spend it guarantee mu or eps
+(`ZeroCDP.kept_by`).
 
-An estimator may choose once between branches, by the releases of a common beginning. Then the queries of the
-beginning have fractions of the budget, and the queries of each branch divide the rest. The rest is one entry of the
-charge, since exactly one branch is taken. An optional query takes its budget from the part of another query, its
-host, which spends the remainder of that part (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho:
-Feldman and Zrnic 2021). An optional query before the choice may have a host in each of several branches: only one of
-these branches is taken, and its host spends as much less.
+An estimator may choose once between branches (alternative algorithms), depending on the releases of queries that all
+branches have in common. The common queries then have fractions of the budget, and the queries of each branch divide the
+remaining budget. The remaining budget is one entry of the charge, since exactly one branch is taken.
+
+An optional query takes its budget from the budget of another query, its host; the host spends the remainder of this
+budget (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho: Feldman and Zrnic 2021). An optional query
+that is asked before the choice may have a host in each of several branches: only one of these branches is taken, and
+the host in this branch spends the remainder.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from privstats.errors import BudgetError, OptionError, quote
 from privstats.gate.rehearsal import Asked
 from privstats.privacy.promise import Promise, is_number
 
-BOUNDS = "bounds"  # name of the questions about bounds of columns, which come first (stage 0)
+BOUNDS = "bounds"  # name of the queries about bounds of columns, which are asked first (stage 0)
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,10 @@ class Division:
     promises : mapping of str to Promise
         Privacy guarantee (budget) of each query, by label.
     charge : tuple of (str, Promise)
-        Entries of the ledger: labels and privacy guarantees.
+        Entries of the ledger: labels of queries, and privacy guarantees.
     fractions : mapping of str to float
-        Fractions of the whole budget, by label. The queries of a branch (method) divide what the queries before the
-        choice of a branch leave.
+        Fractions of the whole budget, by label of the query. The queries of a branch (method) divide the budget that
+        remains after the queries before the choice of a branch.
     """
 
     promises: Mapping[str, Promise]
@@ -61,16 +64,18 @@ def divided(
         All queries of all branches (methods); queries before the choice of a branch have the branch None.
     whole : Promise
     own : mapping of str to float
-        Default shares of the estimator, by a query's name or label.
+        Default shares of the estimator, by name or label of the query.
     given : mapping of str to float, optional
         Shares that the user gave; they replace the default shares.
     bounds_share : float
-        Share of the budget for estimates of undeclared bounds (stage 0), if any; all other queries divide the rest.
+        Share of the budget for estimates of undeclared bounds (stage 0), if there are any; all other queries divide the
+        remaining budget.
 
     Raises
     ------
     OptionError
-        If a share is not positive, names no query, or queries before the choice leave nothing for the branches.
+        If a share is not positive, if no query has the name of a share, or if the queries before the choice of a branch
+        spend the whole budget.
     """
     given = checked(given)
     known = {name: None for a in asked for name in (a.name, a.label) if a.name != BOUNDS}
@@ -116,7 +121,7 @@ def checked(shares: Mapping[str, float] | None) -> dict[str, float]:
     Raises
     ------
     OptionError
-        If a share is not a positive number, and so would switch noise off or leave a query without budget.
+        If a share is not a positive number. Such a share could switch noise off or leave a query without budget.
     """
     if shares is None:
         return {}
@@ -142,8 +147,8 @@ def fraction(share: Any) -> float:
 
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
-    """Return the share of a query: the share given for its label, or an equal part of the share for its name."""
-    if a.optional:  # a share that the user gives for "scales" does not apply to "scales again"
+    """Return the share of a query: the share given for its label, or an equal part of the share given for its name."""
+    if a.optional:  # a share given for the name "scales" is not for an optional "scales again" with its own default
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
         namesakes = _namesakes(a, asked)
@@ -173,7 +178,10 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return labels of queries before the choice of a branch, and in each branch; no stage 0 or optional queries."""
+    """Return the labels of the queries before the choice of a branch, and the labels of the queries of each branch.
+
+    Queries of stage 0 and optional queries are left out.
+    """
     branches: dict[str | None, list[str]] = {None: []}
     for a in asked:
         if a.name != BOUNDS and not a.optional:

@@ -1,7 +1,8 @@
-"""The steps of every fit: plan, charge the ledger, send the queries to the data, return the result. TRUSTED.
+"""The steps of every fit: make the plan, charge the ledger, send the queries to the data, return the result.
 
-Before the charge only names and types of columns are read, and the number of rows or units if it is public, that is,
-if neighbouring data sets have the same number.
+PRIVACY.md lists this file as trusted code. Before the ledger is charged, only the names and types of columns are read,
+and the number of rows or privacy units if it is public. It is public if all neighbouring data sets have the same
+number.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ from privstats.workflow.verbs import APART, is_default
 
 
 def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[str, Any]) -> Results | Plan:
-    """Carry out the call of a public function: return its fit, or its plan for a dry run.
+    """Carry out the call of a public function: return the fit, or the plan for a dry run.
 
     Parameters
     ----------
     verb : str
         Name of the function without "dp_".
     model : type
-        Class of the model. Arguments belong to the model, `Settings` or the guarantee, or are options of the estimator.
+        Class of the model. Each argument of the call belongs to the model, to `Settings` or to the guarantee, or is an
+        option of the estimator.
     call : dict
         All arguments by name.
     defaults : mapping
@@ -86,7 +88,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     rows = opened(source, plan.public.design, spec.neighbors, key, offered)
     rows.memory = memory = Memory(settings.memory_limit)
     course = Course(f"dp_{spec.verb}", plan.turns, offered)
-    rows.read = rows.read if offered is None else course.read  # progress in rows is shown if their number is public
+    rows.read = rows.read if offered is None else course.read  # if public, the number of rows read so far is shown
     gate = Gate(rows, plan.planned, stream)
     gate.watch = course.turn
     try:

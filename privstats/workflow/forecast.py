@@ -1,7 +1,8 @@
 """Forecasts of the standard errors and widths of intervals of a plan, before any budget is spent.
 
-The estimator is run on synthetic rows that represent the planned number of rows, with noise from a public stream. So
-the code that will compute the result also computes the forecast, which is the median of a few simulated fits.
+The estimator is run on synthetic rows that represent the planned number of rows, with noise from a public random
+stream. Therefore the same code computes the forecast and the result. The forecast is the median of a few simulated
+fits.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ FITS, FEWER, MOST = (
     range(9),
     range(3),
     45,
-)  # numbers of simulated fits: usual forecasts, pessimistic assumptions; largest number for rows `like`
+)  # simulated fits of a usual forecast, and of a pessimistic forecast; largest number of fits for rows `like`
 SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
-SEVERAL, TOGETHER, FEW = 25, 9, 3  # numbers of draws averaged for one rank, several ranks, and coefficients
-MOST_GIVEN = 4 * ROWS  # most rows for exponential mechanisms, where k copies of the rows at eps act like one at k eps
+SEVERAL, TOGETHER, FEW = 25, 9, 3  # numbers of draws that are averaged: of one rank, of several ranks, of coefficients
+MOST_GIVEN = 4 * ROWS  # largest number of rows for exponential mechanisms; for more rows the budget is raised instead
 
 FORECAST = ["std_error", "width", "noise_share", "ratio"]
 OF_WIDTH = FORECAST.index("width")
@@ -65,9 +66,11 @@ class Forecast(Conversation):
     n : float
         Number of rows that the synthetic rows represent.
     fit : int
-        Number of the simulated fit. Each fit has other noise; for another budget only the scale of the noise differs.
+        Number (identifier) of the simulated fit. Fits with different numbers have independent noise. If only the budget
+        differs, the noise is the same except for its scale.
     said : dict, optional
-        Answers of other simulated fits that are not a sum plus noise; they are the same in every fit.
+        Cache of answers that are not a sum plus noise, shared by all simulated fits: these answers are the same in
+        every fit.
     """
 
     def __init__(
@@ -124,7 +127,8 @@ class Forecast(Conversation):
         if way not in self._said:
             once, given = self._rows.source.n, promise
             many = max(once, round(self._n))
-            if isinstance(by, KNGQuantile | ExponentialQuantile):  # density exp(-eps |k G|) = exp(-(k eps) |G|)
+            # k copies of the rows at eps have the density of one copy at k eps: exp(-eps |k G|) = exp(-(k eps) |G|)
+            if isinstance(by, KNGQuantile | ExponentialQuantile):
                 few = min(many, max(once, MOST_GIVEN))
                 many, given = few, promise.as_pure().part(many / few)
             exact: Any = _Repeated(self._rows, question, many)
@@ -133,16 +137,17 @@ class Forecast(Conversation):
                 draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # a bin or level that is chosen by counts has no mean
+                draws = 1 if law is None else FEW  # a chosen bin or level is not a number that could be averaged
             mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
 
 
 def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, draws: int) -> Release:
-    """Return the mean of several simulated releases of a query; for a single quantile, the mean of its distribution.
+    """Return the mean of several simulated releases of a query.
 
-    Common computations of the releases are done once.
+    For a single quantile, return the exact mean of the distribution of the release. Computations that the releases have
+    in common are done once.
     """
     within: Any = question.within
     streams = (public_stream(-3 - k) for k in range(draws))
@@ -160,10 +165,20 @@ def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: R
 
 
 def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
-    """Return the mean of the point that `draw_rank` draws, except points of probability below 1e-13, shape (1,).
+    """Return the mean of a quantile drawn by the exponential mechanism on ranks (`draw_rank`), shape (1,).
 
-    Along a run of m points the density falls by a factor ``exp(-f)`` per point. So the mean distance from the first
-    point is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``.
+    Points far from the quantile, with a total probability below 1e-13, are left out. Along a run of m grid points the
+    probability decreases by the factor ``exp(-f)`` per point. Therefore the mean distance from the first point of the
+    run is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``.
+
+    Parameters
+    ----------
+    values : Ranked
+        Values of the rows in ascending order, on a grid.
+    level : float
+        Probability of the quantile.
+    rate : float
+        Decrease of the log probability per unit of rank error.
     """
     target = level * (values.n + 1)
     width = (math.log(values.grid.last - values.grid.first + 1) + RARE) / rate + 1
@@ -177,7 +192,7 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
 
 
 class _Repeated(RowValues):
-    """Values of `many` rows: those of the synthetic rows, repeated in the same order."""
+    """The vectors of the synthetic rows, repeated in the same order until they represent `many` rows."""
 
     def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
         super().__init__(rows, question)
@@ -219,13 +234,14 @@ def expected(
     like : DataFrame, optional
         Rows to use in place of synthetic rows.
     residual : float, optional
-        Residual standard deviation in the response's units.
+        Residual standard deviation in units of the response.
     assumed : Assumption
-        Assumptions by which synthetic rows are simulated.
+        Assumptions with which synthetic rows are simulated.
     fits : sequence of int
         Numbers (identifiers) of the simulated fits whose median is returned, in the order in which they are made.
     most : int
-        Largest number of simulated fits, if the widths of intervals differ much.
+        Largest number of simulated fits. More than ``len(fits)`` fits are simulated only if the widths of the intervals
+        differ between fits so much that their median is not precise.
     settled : callable
         Returns whether more simulated fits are unnecessary, given the number and the widths of the last one and the
         names of the terms; a width is infinite if the interval is not reported.
@@ -233,8 +249,9 @@ def expected(
     Returns
     -------
     DataFrame
-        Columns std_error, width, noise_share, ratio and given as in `Plan.expected`. Its `attrs` have the branch that
-        most simulated fits chose, and whether all fits were made.
+        Columns std_error, width, noise_share, ratio and given, as in `Plan.expected`. The attribute `attrs` of the
+        frame has the branch that most simulated fits chose (key "branch"), and whether all fits were simulated (key
+        "whole").
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
     branches, tables, said = dict[int, str | None](), list[FloatArray](), dict[Any, Release]()
@@ -259,12 +276,12 @@ def expected(
 
 
 def error_of_median(widths: FloatArray) -> float:
-    """Return the standard error of the median log width of a typical term, as if log widths were normal.
+    """Return the standard error of the median log width of a typical term, under normally distributed log widths.
 
     Parameters
     ----------
     widths : ndarray, shape (fits, terms)
-        Infinite if not reported.
+        Widths of intervals; infinite if an interval is not reported.
     """
     if len(widths) < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""Plans: the queries of the data and their budgets, found by a trial run on synthetic rows before any row is read."""
+"""Plans: the queries of the data and their budgets, found with trial runs on synthetic rows before any row is read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
 from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Beyond, Widths, narrow_enough
 
-ROUNDS = 6  # largest number of trial runs, on few and many rows in turn, until two in a row ask the same queries
+ROUNDS = 6  # largest number of rounds of trial runs, alternately on few and many rows, until queries do not change
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
 MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
@@ -69,7 +69,7 @@ class Specification:
     promise : Promise
         Privacy guarantee: the budget of the whole fit.
     neighbors : Neighbors
-        Neighbouring relation: which two data sets count as neighbours.
+        Neighbouring relation: the pairs of data sets that count as neighbours.
     shares : mapping, optional
         Budget shares that the user gave, by name or label of the query.
     bounds_share : float
@@ -92,7 +92,7 @@ class Specification:
     written: Mapping[str, Any]
 
     def converse(self, ask: Any, public: PublicFacts, estimator: Any) -> tuple[Any, PublicFacts]:
-        """Ask all queries of a fit: first about bounds that are not declared, then the estimator's queries.
+        """Ask all queries of a fit: first the queries about undeclared bounds, then the queries of the estimator.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class Plan:
     turns: Turns
     gathered: Gathered | None = None  # memory of a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # by assumption; plans of equal calls share these
+    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # cache by assumption, shared by equal calls
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -147,12 +147,19 @@ class Plan:
 
     @property
     def charge(self) -> tuple[tuple[str, Promise], ...]:
-        """The charge to the ledger: an entry for each query, and one entry for all branches (methods) of a choice."""
+        """The charge to the ledger: the label and the guarantee of each entry.
+
+        The charge has one entry for each query before the choice of a branch (method), and one entry for the choice
+        between branches. If there is no choice, it has one entry for each query.
+        """
         return self.division.charge
 
     @property
     def kept(self) -> Promise:
-        """The privacy guarantee of the mechanisms: that of the call, or mu if the call has rho and noise is normal."""
+        """The privacy guarantee of the mechanisms, which may be stronger than the guarantee of the call.
+
+        If the call has rho and all noise is normal, it is a guarantee in mu; otherwise it is the guarantee of the call.
+        """
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
     @property
@@ -168,7 +175,7 @@ class Plan:
 
     @property
     def rows(self) -> int | None:
-        """Number of rows, or of privacy units, public or assumed; None if it is private and not assumed."""
+        """Public or assumed number of rows (or of privacy units); None if it is private and no number is assumed."""
         public = self.public
         return next((n for n in (public.offered, public.units, public.assumed) if n is not None), None)
 
@@ -193,7 +200,7 @@ class Plan:
 
     @cached_property
     def stream_digest(self) -> str:
-        """Hash of the call and of the queries with all digits; it selects the random stream of a seeded fit."""
+        """Hash of the call and of the queries, with unrounded budgets; it selects the random stream of a seeded fit."""
         return digest(*self._call, self._asked)
 
     @property
@@ -213,24 +220,26 @@ class Plan:
         Parameters
         ----------
         like : DataFrame, optional
-            Synthetic or public rows that resemble the data; by default columns follow their hints (`Domain.hint`), and
-            columns without hints fill a part of their bounds.
+            Synthetic or public rows that resemble the data. By default columns follow their hints (`Domain.hint`), and
+            columns without hints are uniform on the middle part of their range.
         residual : float, optional
-            Residual standard deviation in the response's units (with cov_type="nonrobust", of a row of the largest
-            weight); by default from `like`, from the response's hint, or a twelfth of the response's range.
+            Residual standard deviation in units of the response; with cov_type="nonrobust" and weights, the residual
+            standard deviation of a row with the largest weight. By default it follows from `like` or from the hint
+            about the response, or is a twelfth of the range of the response.
 
         Returns
         -------
         DataFrame
-            One row for each estimate: std_error; width of the 95% interval; width_low and width_high, which differ if
-            outcomes or levels may be rare, or weights unequal, and no hint (`Domain.hint`) says otherwise; noise_share
-            (of the squared standard error); ratio of widths with and without privacy; and given, the share of
-            forecasts with an interval. A width is NaN if most forecasts have no interval.
+            One row for each estimate, with the columns std_error; width (of the 95% interval); width_low and width_high
+            (they differ if outcomes or levels may be rare, or weights may be unequal, and no hint about these columns
+            is given); noise_share (share of the noise in the squared standard error); ratio (of widths with and without
+            privacy); and given (share of the simulated fits with an interval). A width is NaN if most simulated fits
+            have no interval.
 
         Raises
         ------
         FormulaError, DomainError, OptionError
-            If `like` lacks a column, bounds are not declared, or the number of rows is private.
+            If a column is missing from `like`, bounds are not declared, or the number of rows is private.
         """
         table = self._usual(like, residual, most=0 if like is None else forecast.MOST)
         table.insert(2, "width_low", table["width"])
@@ -259,7 +268,7 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
     ) -> pd.DataFrame:
-        """Return the forecast under the usual assumptions, or for the rows `like`."""
+        """Return the forecast under the default assumptions, or for the rows `like`."""
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
         if self.estimated:
@@ -279,7 +288,7 @@ class Plan:
     ) -> pd.DataFrame:
         """Return the forecast for synthetic rows under an assumption; each complete forecast is computed once."""
         design = self.public.design
-        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # else unused
+        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # if it has an effect
         about = tuple(assumed.hints.items()), share, assumed.precise
         if about in self.forecasts:
             return self.forecasts[about]
@@ -314,14 +323,14 @@ class Plan:
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest budget at which intervals are narrow enough, in eps, mu or rho like the plan's budget.
+        """Return the smallest budget at which intervals are narrow enough, in eps, mu or rho as in the plan.
 
         Parameters
         ----------
         width : float
             Wanted width of the 95% interval.
         term : str, optional
-            Coefficient of that interval; by default all coefficients but the intercept.
+            Coefficient whose interval is to have this width; by default all coefficients except the intercept.
         **assumptions
             `like` and `residual`, as for `expected`.
 
@@ -372,14 +381,14 @@ class Plan:
         return self.budget_for(width, term, **assumptions)
 
     def n_for(self, width: float, term: str | None = None, **assumptions: Any) -> int:
-        """Return the smallest number of rows (of units, with `unit`) at which intervals are narrow enough.
+        """Return the smallest number of rows at which intervals are narrow enough; with `unit`, the number of units.
 
         Parameters
         ----------
         width : float
             Wanted width of the 95% interval.
         term : str, optional
-            Coefficient of that interval; by default all coefficients but the intercept.
+            Coefficient whose interval is to have this width; by default all coefficients except the intercept.
         **assumptions
             `like` and `residual`, as for `expected`.
 
@@ -424,15 +433,17 @@ class Plan:
         Parameters
         ----------
         eps, mu, rho : float or list of float, optional
-            Budgets to compare; all other arguments are as in this plan, including the delta that belongs to eps.
+            Budgets to compare; all other arguments are as in this plan. Budgets in eps also keep the delta of this
+            plan.
         **assumptions
             `like` and `residual`, as for `expected`.
 
         Returns
         -------
         Comparison
-            Table for print. Its `frame` is a DataFrame with one row for each term and budget: method, std_error, width
-            of the 95% interval, noise_share, and ratio of widths with and without privacy. `plot()` draws the ratios.
+            A table that prints as text. Its attribute `frame` is a DataFrame with one row for each term and budget, and
+            the columns method, std_error, width (of the 95% interval), noise_share, and ratio (of widths with and
+            without privacy). `plot()` draws the ratios.
 
         Raises
         ------
@@ -459,7 +470,7 @@ class Plan:
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], beyond: Beyond) -> Widths:
         """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept.
 
-        No more fits are simulated if they cannot change whether all widths are at most the wanted one.
+        The simulation stops when further fits cannot change whether every width is at most the wanted width.
         """
         ratios, median = dict[int, FloatArray](), None
 
@@ -476,12 +487,12 @@ class Plan:
         return Widths(np.where(np.isinf(median), math.nan, median), table["noise_share"].to_numpy(), ratios)
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot each query's share of the budget, by branch if the fit will choose between branches (methods).
+        """Plot the share of each query in the budget, by branch if the fit will choose between branches (methods).
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Axes to draw in; by default those of a new figure.
+            Axes to draw in; by default the axes of a new figure.
 
         Returns
         -------
@@ -499,12 +510,13 @@ class Plan:
     def accept(self, widths: Mapping[str, float]) -> Plan:
         """Return a copy of the plan that states the largest acceptable widths of intervals, before the fit.
 
-        The widths are saved with the plan and are part of its digest; the fit's summary states whether each is met.
+        The widths are saved with the plan and are part of its digest. The summary of the fit states for each width
+        whether the interval is narrow enough.
 
         Parameters
         ----------
         widths : mapping of str to float
-            Largest acceptable width of the 95% interval, by term as named in `expected`.
+            Largest acceptable width of the 95% interval, by term; terms are named as in `expected`.
 
         Returns
         -------
@@ -544,7 +556,7 @@ class Plan:
         return as_text(written_plan(self))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the plan to a file, as `to_json` does; `load` reads it.
+        """Write the plan to a file in the format of `to_json`; `load` reads the file.
 
         Parameters
         ----------
@@ -565,7 +577,7 @@ class Plan:
         Parameters
         ----------
         data : DataFrame, path, Protected or other data that the function accepts
-            If the number of rows is public, it must be the plan's number.
+            The rows. If the number of rows is public, it must equal the number in the plan.
         ledger : Ledger, optional
             Ledger that is charged before any row is read.
         rng : None, int or numpy.random.Generator
@@ -618,15 +630,15 @@ PUBLIC = (
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:
     """Return the plan of a call; no row is read. A cache keeps the last plans, so that equal calls are planned once.
 
-    Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. Both plans
-    are computed, and the one with the shorter expected intervals is returned.
+    Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. A plan is
+    computed for each way, and the plan with the shorter expected intervals is returned.
 
     Parameters
     ----------
     spec : Specification
         The public part of the call.
     rows : int, optional
-        Number of rows, or of units if the call has `unit`; None if it is private.
+        Number of rows, or of privacy units if the call has `unit`; None if it is private.
     assumed : int, optional
         Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
 
@@ -643,7 +655,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
 
 @dataclass(frozen=True)
 class _Wish:
-    """Key of the cache of plans: the arguments of a call and public numbers of rows, on which a plan depends."""
+    """Key of the cache of plans: the arguments of a call and the public numbers of rows; they determine the plan."""
 
     model: type[Model]
     written: str
@@ -672,7 +684,10 @@ def forget() -> None:
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
-    """Return the privacy guarantees by which the budget may be divided; each implies the call's guarantee."""
+    """Return the privacy guarantees whose budget may be divided among the queries.
+
+    Each of these guarantees implies the guarantee of the call.
+    """
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
     if not isinstance(promise, ApproxDP) or own_delta:
@@ -681,7 +696,10 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 
 
 def _shorter(normal: Plan, pure: Plan) -> Plan:
-    """Return the plan with the shorter expected intervals, and a comparison as the reason for the method."""
+    """Return the plan with the shorter expected intervals.
+
+    A comparison with the other plan is added to the reason for the method in the returned plan.
+    """
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
     ratio = _ratio(normal, pure)
@@ -697,7 +715,7 @@ def _ratio(normal: Plan, pure: Plan) -> float:
     """Return the median ratio of the expected interval widths of two plans; NaN if there is no comparison."""
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    tables = [plan._under(Assumption()) for plan in (normal, pure)]  # the choice of a method does not depend on hints
+    tables = [plan._under(Assumption()) for plan in (normal, pure)]  # without hints: they do not influence the method
     widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
     if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
         return math.nan
@@ -705,7 +723,11 @@ def _ratio(normal: Plan, pure: Plan) -> float:
 
 
 def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: int | None) -> Plan:
-    """Repeat trial runs on few and many synthetic rows, and the division of the budget, until queries are stable."""
+    """Return the plan of a call under one accounting.
+
+    Trial runs, alternately on few and many synthetic rows, and the division of the budget are repeated until the
+    queries no longer change.
+    """
     public = _public(spec, rows, assumed)
     design = public.design
     choice = spec.model.estimator(
@@ -731,7 +753,7 @@ def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: i
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
-    """Return the public information of a fit, with its design; bounds that are not declared have placeholders."""
+    """Return the public information of a fit, with its design; undeclared bounds are replaced by placeholders."""
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
     design = spec.model.bind(offered)
@@ -756,19 +778,20 @@ class Quick(Rehearsal):
     """A trial run of an estimator on synthetic rows, with fast answers.
 
     Additive noise is replaced by normal noise of the same variances, and the error of a rank is drawn from its
-    distribution. Trial runs of one round share the answers to the queries with which they all begin.
+    distribution. All trial runs of one round begin with the same queries and share the answers to these queries.
 
     Parameters
     ----------
     said : dict
-        Answers in the trial runs of this round.
+        Cache of the answers in the trial runs of this round.
     before : dict
         Queries of the previous round, by label.
     unaudited : set
-        Labels of the queries that remain to be audited; it is emptied when a query differs from the previous
-        round, because another round follows then.
+        Labels of the queries that remain to be audited. If a query differs from the query of this label in the previous
+        round, the set is emptied, because the queries will be audited in a later round.
     whole : bool
-        Whether inference is run after the last query, so that an error in it occurs before budget is spent.
+        Whether the inference after the last query is also run, so that an error in it occurs before any budget is
+        spent.
     """
 
     def __init__(
@@ -813,7 +836,7 @@ class _EndError(Exception):
 
 
 def _quick(by: Any) -> Any:
-    """Return a fast substitute for a mechanism; it serves for synthetic rows only, which need no privacy."""
+    """Return a fast substitute for a mechanism, for synthetic rows only, which need no privacy."""
     if isinstance(by, Additive):
         return _NormalStandIn(by)
     return _RankStandIn(by) if isinstance(by, Rank) and by.confidence is None else by
@@ -857,16 +880,17 @@ def rehearsed(
     turn: int,
     before: tuple[Asked, ...],
 ) -> tuple[tuple[Asked, ...], Turns]:
-    """Run each branch on synthetic rows; return all queries, and the passes over the rows of each branch.
+    """Run each branch on synthetic rows; return all queries, and the numbers of passes over the rows in each branch.
 
-    If the queries are equal to those of the previous round, `before`, each had its final part of the budget. Then
-    each query is audited, and each branch is run once more without its optional queries. Inference after the last
-    query is run in the first round only.
+    If the queries are equal to the queries of the previous round (`before`), every query was asked with its final
+    budget. In this case each query is audited, and each branch is run once more without its optional queries. Inference
+    after the last query is run in the first round only.
 
     Raises
     ------
     PrivacyError
-        If a query is asked in two ways or in two branches, or other queries depend on an optional query.
+        If two queries with the same label differ in their mechanism or belong to different branches, or if other
+        queries depend on an optional query.
     """
     asked: dict[str, Asked] = {}
     chance = streams(turn, "rehearsal")("rehearsal", "all")
@@ -914,7 +938,7 @@ def rehearsed(
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
-    """Raise an error for a delta above 1/n, which would allow rows to be published; no error if n is private."""
+    """Raise an error for a delta above 1/n, which would allow rows to be published; no check if n is not known."""
     if isinstance(promise, ApproxDP) and rows and promise.delta * rows > 1:
         raise BudgetError(
             f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "

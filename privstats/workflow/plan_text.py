@@ -190,7 +190,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines on ranges of widths, on hints that narrow these, and on intervals that may not be reported."""
+    """Return lines on ranges of widths, on hints that would narrow the ranges, and on intervals that may be missing."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -217,7 +217,7 @@ def _questions(plan: Any) -> list[str]:
         groups[key] = groups.get(key, 0.0) + _own(p, plan)
         homes[key] = {q.branch for q in plan.planned if q.label in p.within_share_of} or {p.branch}
     shares: dict[tuple[str, str | None], int] = {}
-    for branch in plan.branches or (None,):  # shares of common queries and those of one branch add up to 100%
+    for branch in plan.branches or (None,):  # shares of the common queries and of one branch's queries add up to 100%
         own = [key for key in groups if key[1] in (None, branch) and homes[key] & {None, branch}]
         shares = dict(zip(own, percentages([groups[key] for key in own]), strict=True)) | shares
     wide = max(len("question"), *(len(QUESTIONS.get(name, name)) for name, _ in groups)) + 2
@@ -234,13 +234,13 @@ def _questions(plan: Any) -> list[str]:
 
 
 def _own(p: Planned, plan: Any) -> float:
-    """Return the share of a query without the shares that optional queries take from it."""
+    """Return the share of a query without the shares that optional queries take from this share."""
     fractions: Mapping[str, float] = plan.division.fractions
     return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the title of a query's line: its name, or its label if an optional query repeats another."""
+    """Return the title of the line of a query: its name; or its label if it is optional and repeats another query."""
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
 

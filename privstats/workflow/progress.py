@@ -2,9 +2,10 @@
 
 The contents of the line are public: the name of the function, the number of passes so far, the largest possible number
 of passes (for the chosen branch, after the choice is released), and the number of rows read if the number of rows is
-public. Progress is shown in steps of one per cent, since the sizes of the chunks from a source may depend on rows. A
-mechanism may scan the rows several times for one answer, and how often may depend on the rows; all these scans count as
-one pass, and only the first changes the line. The times of the changes are run time, which may depend on rows.
+public. Progress is shown in steps of one per cent, because the sizes of the chunks from a source may depend on rows. A
+mechanism may scan the rows several times for one answer, and the number of scans may depend on the rows; all scans for
+one answer count as one pass, and only the first scan changes the line. The moments at which the line changes reveal run
+times, which may depend on rows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STEPS = 100  # number of steps in which the progress within a pass is shown
 
 
 class Course:
-    """The planned passes of a fit over the rows, and the number of passes that have begun.
+    """The progress of a fit: the planned passes over the rows, and the number of passes that have begun.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class Course:
         return any(begun[-1] < most[len(begun) - 1] for most in planned)
 
     def read(self, rows: int) -> None:
-        """Record the number of rows read so far in a pass; the number of all rows must be public."""
+        """Record the number of rows read so far in a pass; the total number of rows must be public."""
         if self.line is not None:
             self.line.read(rows)
 

@@ -41,7 +41,8 @@ class Protected:
         Parameters
         ----------
         name : str
-            Name of the analyst in the ledger. All entries under this name are charged to the part, whoever made them.
+            Name of the analyst in the ledger. All entries under this name are charged to the part, even if another
+            person made the fits.
         promise : PureDP, ApproxDP, GaussianDP or ZeroCDP
             Budget of the analyst, with the neighbouring relation of the ledger. Fits are charged to the part and to the
             whole budget. Parts may add up to more than the whole; when the whole is spent, fits raise an error.
@@ -53,7 +54,8 @@ class Protected:
         Raises
         ------
         BudgetError
-            If `promise` is not a guarantee, has other neighbours, or these data already have a part of a budget.
+            If `promise` is not a guarantee, if its neighbouring relation differs from the ledger's, or if these data
+            already have a part of a budget.
         """
         return Protected(self._data, self.domain, allotted(self.ledger, name, promise))
 
@@ -72,7 +74,7 @@ class Protected:
 
 
 def unprotected(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call; if its data are protected, with their rows, domain and ledger.
+    """Return the arguments of a call; protected data are replaced by their rows, their domain and their ledger.
 
     Raises
     ------

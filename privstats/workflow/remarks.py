@@ -15,7 +15,7 @@ CLEAR = 3.0  # a count of missing rows above this many standard errors is more t
 UNUSED = 0.05  # a note is shown if more than this share of the rows is not used
 NEARLY_ALL = 0.9  # if more than this share of the rows is not used, the note suspects a wrong declaration of a column
 SMALL_WEIGHT = 0.2  # a note is shown if the ratio of the mean weight to the bound of weights is below this
-FULL = 0.8  # some units are taken to have more than r = rows_per_unit rows if their mean number exceeds this times r
+FULL = 0.8  # a note is shown if the mean number of used rows per unit exceeds this share of `rows_per_unit`
 
 
 def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:

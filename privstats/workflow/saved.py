@@ -35,7 +35,7 @@ KEYS = (
     "accepted",
     "digest",
 )
-WRITTEN_APART = ("formula", "domain")  # arguments with an entry of their own in the file, apart from the options
+WRITTEN_APART = ("formula", "domain")  # arguments that have separate entries in the file and are not among the options
 
 
 def written_plan(plan: Any) -> dict[str, Any]:
@@ -137,8 +137,12 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def marked(plan: Any, there: Any, fit: Any) -> Any:
-    """Return a fit with the digest and accepted widths of `plan`; `there` is the plan of the call on the data."""
-    if fit.facts.digest != there.digest:  # the data have changed meanwhile: the fit keeps the digest of its own plan
+    """Return a fit with the digest and the accepted widths of `plan`.
+
+    `there` is the plan that was computed for the data before the fit. If the fit has another plan, because the data
+    have changed meanwhile, the fit is returned unchanged.
+    """
+    if fit.facts.digest != there.digest:
         return fit
     return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=tuple(plan.accepted.items())))
 
@@ -163,7 +167,7 @@ def planned_on(plan: Any, data: Any) -> Any:
 
 
 def call_on(plan: Any, data: Any, **more: Any) -> Any:
-    """Call the function of a plan on data; protected data supply their own domain."""
+    """Call the function of a plan on data; if the data are protected, their own domain is used."""
     spec = plan.specification
     given = {**spec.written, **({"domain": None} if isinstance(data, Protected) else {})}
     return BY_NAME[spec.verb].of(**given, data=data, **more)

@@ -1,8 +1,9 @@
 """Search for the smallest budget or number of rows at which intervals are narrow enough, with few plans.
 
-The variance of an estimate has a sampling part and a noise part, and both decrease in a known way: with n rows as 1/n
-and 1/n^2; with the budget the noise part only, as 1/eps^2, 1/mu^2 or 1/rho. So the widths at one number of rows (or
-budget) suggest the wanted number, and the widths at two numbers do so more precisely.
+The variance of an estimate has a sampling part and a noise part, and both decrease in a known way. If the number of
+rows n grows, the sampling part decreases as 1/n and the noise part as 1/n^2. If the budget grows, only the noise part
+decreases, as 1/eps^2, 1/mu^2 or 1/rho. Therefore the wanted number of rows (or budget) can be extrapolated from the
+widths at one number, and more precisely from the widths at two numbers. The extrapolated number is called the root.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from privstats.workflow.progress import ProgressLine, shown_on
 
 WITHIN = 0.01  # relative error of the result: a number smaller by this share is known not to suffice
 AIM = 0.003  # the next number to try exceeds the expected root by this share
-NEARLY, BELOW = 0.0075, 0.015  # a number next to the lower (upper) limit is tried if the root is this near, relatively
+NEARLY, BELOW = 0.0075, 0.015  # relative distances of the root from the lower, upper limit below which it is near it
 CLOSE = 0.03  # a tried number is close to the root if its log ratio of expected and wanted widths is below this
 ALMOST = 0.0099  # relative distance between a close limit and the next number to try: a little less than `WITHIN`
-PROBES = 1  # how often a number next to a close limit is tried in place of the middle of the range
+PROBES = 1  # number of times that a number next to a close limit is tried in place of the middle of the range
 APART_FROM_ONE = 0.05  # log ratio of expected and wanted widths beyond which its precise value does not matter
-SPACED = 0.03  # least log ratio of two numbers for an extrapolation: widths at nearer numbers differ irregularly
-STEPS_OUT = 4.0  # factor to the next number if all tried numbers are on one side of the root; then its square, etc.
+SPACED = 0.03  # smallest log ratio of two numbers for an extrapolation: widths at nearer numbers differ irregularly
+STEPS_OUT = 4.0  # factor to the next number if all numbers are on one side of the root; it is squared after each use
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,19 +114,22 @@ class Beyond:
 
 @dataclass(frozen=True)
 class Fall:
-    """Dependence of a squared width ratio on rows or budget x: ``rest x^-still + noise x^-falling``.
+    """Law by which a squared width ratio decreases in x, the number of rows or the budget.
+
+    The squared ratio of expected to wanted width is ``rest x^-still + noise x^-falling``. The first term is the
+    sampling part, the second term is the noise part, and rest and noise are their values at x = 1.
 
     Parameters
     ----------
     still, falling : int
-        Exponents of the sampling and the noise part: 1 and 2 for rows, 0 and 2 for eps or mu, 0 and 1 for rho.
+        Exponents of the sampling part and of the noise part: 1 and 2 for rows, 0 and 2 for eps or mu, 0 and 1 for rho.
     """
 
     still: int
     falling: int
 
     def root(self, rest: float, noise: float) -> float:
-        """Return the x at which the squared width ratio is 1; inf if there is none, NaN if a part is negative."""
+        """Return the x at which the squared width ratio is 1; inf if there is no such x, NaN if a part is negative."""
         if not (rest >= 0 and noise >= 0):
             return math.nan
         if self.still:
@@ -133,13 +137,19 @@ class Fall:
         return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
 
     def from_one(self, number: float, widths: Widths) -> float:
-        """Return the number at which all widths are as wanted, extrapolated from widths and noise at one number."""
+        """Return the number at which all widths are at most the wanted width, extrapolated from one number."""
         noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
         parts = zip(widths.ratios**2 * (1 - noise), widths.ratios**2 * noise, strict=True)
         return number * max(self.root(float(rest), float(noise)) for rest, noise in parts)
 
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
-        """Return the number at which the largest width is as wanted, extrapolated from the widths at two numbers."""
+        """Return the number at which the largest width equals the wanted width, extrapolated from two numbers.
+
+        Parameters
+        ----------
+        a, b : tuple of (float, float)
+            A number, and the largest ratio of expected to wanted width at this number.
+        """
         (x, r), (y, s) = a, b
         t = y / x  # the second number in units of the first
         noise = (r**2 - s**2 * t**self.still) / (1 - t ** (self.still - self.falling))
@@ -220,7 +230,7 @@ def narrow_enough(
 
 
 class Way:
-    """State of a search: the largest number that is too small, the smallest that suffices, and the expected root."""
+    """State of a search: the largest insufficient number, the smallest sufficient number, and the expected root."""
 
     def __init__(self, law: Fall, least: float, most: float) -> None:
         self.law, self.least, self.most = law, least, most
@@ -257,10 +267,14 @@ class Way:
         self.ratios[number] = widths.ratio if widths.ratio > 0 else math.inf
 
     def next(self) -> float:
-        """Return the next number to try: a little beyond the expected root, or 1% from a limit that is close to it.
+        """Return the next number to try.
 
-        If this number lies outside the known limits, or two tries have not halved the range between them, the middle is
-        tried (once: 1% from a close limit); if all numbers so far lie on one side of the root, one far beyond them.
+        Usually this is a number a little beyond the expected root. If the root is close to one of the two limits (the
+        largest insufficient number and the smallest sufficient number), it is a number 1% away from this limit.
+
+        Another rule is used if this number is not between the limits, or if two tries have not halved the range between
+        the limits. If both limits are known, the next number is then the geometric mean of the limits, or once a number
+        1% away from a close limit. If all numbers so far lie on one side of the root, it is a number far beyond them.
         """
         low, high, root = self.low, self.high, self.root
         between = low > 0 and high < math.inf

@@ -1,7 +1,8 @@
-"""Stage 0: private estimates of the bounds of columns without declared bounds, before all other queries. TRUSTED.
+"""Stage 0: private estimates of the bounds of columns without declared bounds, before all other queries.
 
-Each column has two queries: its median, then a quantile of the distances from the median. One query would not
-suffice: on a scale that covers all floating-point numbers, the width of N(1e6, 1) is not resolved.
+PRIVACY.md lists this file as trusted code. Each column has two queries: the median of the column, then a quantile of
+the distances from the median. One query would not suffice: on a scale that covers all floating-point numbers, the grid
+is too coarse to show the width of a distribution such as N(1e6, 1).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
     Parameters
     ----------
     ask : Ask
-        Function that asks the queries; afterwards its design is the design of the last expression.
+        Function that asks the queries. After the call, `ask` maps rows with the design of the last expression.
     codes : sequence of str
         Expressions, as in the formula.
     domain : Domain
@@ -92,7 +93,7 @@ def _range(ask: Ask, code: str) -> tuple[float, float]:
 
 
 def check_enough(codes: Sequence[str], parts: Sequence[Promise], rows: int, whole: Promise) -> None:
-    """Raise an error if rows or budget, which are public, are too small for estimates of bounds.
+    """Raise an error if the number of rows or the budget, which are public, is too small for estimates of bounds.
 
     Parameters
     ----------

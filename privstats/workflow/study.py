@@ -80,7 +80,11 @@ class Study:
 
     @property
     def guarantee(self) -> Promise | None:
-        """The joint privacy guarantee of all plans; None if kinds or neighbours differ: then a ledger adds them up."""
+        """The joint privacy guarantee of all plans.
+
+        None if the guarantees are of different kinds or have different neighbouring relations; a ledger then accounts
+        for the plans.
+        """
         promises = [plan.guarantee for plan in self.plans]
         for one in promises:
             if all(isinstance(p, COUNTED[type(one)]) and p.neighbors == one.neighbors for p in promises):
@@ -88,7 +92,7 @@ class Study:
         return None
 
     def to_json(self) -> str:
-        """Return the study as JSON text: its plans, each as by `Plan.to_json`, and the study's digest.
+        """Return the study as JSON text: its plans, each in the form of `Plan.to_json`, and the digest of the study.
 
         Raises
         ------
@@ -116,12 +120,12 @@ class Study:
 
     @door
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> StudyResults:
-        """Carry out all plans on data, in order; all are charged before any row is read, or none is charged.
+        """Carry out all plans on data, in order; all plans are charged before any row is read, or no plan is charged.
 
         Parameters
         ----------
-        data : DataFrame, path, Protected or any other that the functions take
-            If the number of rows is public, it must be the plans' number.
+        data : DataFrame, path, Protected or other data that the functions accept
+            The rows. If the number of rows is public, it must equal the number in the plans.
         ledger : Ledger, optional
             Ledger that is charged with all plans in one transaction.
         rng : None, int or numpy.random.Generator
@@ -130,15 +134,15 @@ class Study:
         Returns
         -------
         StudyResults
-            The fits in the order of the plans. Access to a fit that failed raises an error with the reason; its charge
-            stays spent.
+            The fits in the order of the plans. Access to a fit that failed raises an error with the reason; the budget
+            that was charged for this fit stays spent.
 
         Raises
         ------
         OptionError
             If a plan of these data has another digest; nothing is charged.
         BudgetError
-            If all plans together cost more than is left; nothing is charged.
+            If the plans together cost more than the remaining budget of the ledger; nothing is charged.
         """
         return _run(self, data, ledger, rng)
 
