@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             chosen = _parser().parse_args(arguments)
             if getattr(chosen, "out", None) is not None:
-                check_new(chosen.out)  # refuses an existing file before any budget is spent
+                check_new(chosen.out)  # raises an error for an existing file before any budget is spent
             chosen.act(chosen)
             return 0
         except PrivstatsError as error:
@@ -212,7 +212,7 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 def _add_call(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of all functions to a parser; `_options` refuses arguments that the chosen function lacks."""
+    """Add the arguments of all functions to a parser; `_options` later rejects arguments of other functions."""
     parser.add_argument("formula", help='such as "log_wage ~ educ + C(region)"')
     parser.add_argument(
         "--domain",
@@ -266,7 +266,7 @@ def _declared(path: str) -> Domain:
 
 
 def _check_declarations(file: str, text: str, read: Any) -> None:
-    """Refuse a domain in JSON with a column that has neither bounds nor levels; `from_json` reports other errors."""
+    """Raise an error if a column of a domain in JSON has no declaration; `from_json` reports other errors."""
     columns = read.get("columns") if isinstance(read, Mapping) else None
     for name, known in columns.items() if isinstance(columns, Mapping) else ():
         if not isinstance(known, Mapping) or not known.keys() & DECLARATIONS:

@@ -138,8 +138,8 @@ def local_gradient_descent(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
-        public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns, and on the
+        number of rows, which is public; it never depends on the values in the rows.
 
     Notes
     -----
@@ -155,7 +155,7 @@ def local_gradient_descent(
     References
     ----------
     .. [1] Avella-Medina, Bradshaw and Loh (2023), Differentially private inference via noisy optimization, AoS 51;
-       here every row has noise of its own, as local differential privacy (Kasiviswanathan et al. 2011) requires.
+       here separate noise is added to every row, as local differential privacy (Kasiviswanathan et al. 2011) requires.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def local_gradient_descent(
 
 
 def _truths(answers: Any) -> NDArray[np.bool_]:
-    """Return the mask of the answers "yes", each read by itself; errors depend on the type of `answers` only."""
+    """Return the mask of the answers "yes", converted one by one; errors depend on the type of `answers` only."""
     if isinstance(answers, list | tuple):
         column = pd.Series(list(answers), dtype=object)
     elif isinstance(answers, np.ndarray) and answers.ndim == 1:

@@ -112,8 +112,8 @@ def dp_mode(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
-        public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns, and on the
+        number of rows if this number is public; it never depends on the values in the rows.
 
     Notes
     -----
@@ -230,8 +230,8 @@ def dp_hist(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
-        public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns, and on the
+        number of rows if this number is public; it never depends on the values in the rows.
 
     Notes
     -----

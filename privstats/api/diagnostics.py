@@ -1,4 +1,4 @@
-"""The function `dp_diagnostics`: private residual diagnostics of a fit, with a budget of their own."""
+"""The function `dp_diagnostics`: private residual diagnostics of a fit, with a separate budget."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def dp_diagnostics(
     data : DataFrame, path, Protected or other data that the functions accept
         The confidential rows of the fit, or other rows with the same columns.
     eps : float, optional
-        Budget in addition to that of the fit: pure differential privacy, or (eps, delta) together with `delta`. Give
-        one of `eps`, `mu` and `rho`.
+        Budget in addition to the budget of the fit: pure differential privacy, or (eps, delta) together with `delta`.
+        Give one of `eps`, `mu` and `rho`.
     mu : float, optional
         Budget in Gaussian differential privacy.
     rho : float, optional
@@ -71,8 +71,8 @@ def dp_diagnostics(
     Raises
     ------
     OptionError, BudgetError, FormulaError, DomainError, PrivacyError
-        Whether an error is raised depends only on the arguments, the fit, the names and types of the columns and, if it
-        is public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the fit, on the names and types of the columns, and
+        on the number of rows if this number is public; it never depends on the values in the rows.
 
     Notes
     -----

@@ -122,8 +122,8 @@ def dp_median(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
-        public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns, and on the
+        number of rows if this number is public; it never depends on the values in the rows.
 
     Notes
     -----
@@ -260,8 +260,8 @@ def dp_quantile(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
-        public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns, and on the
+        number of rows if this number is public; it never depends on the values in the rows.
 
     Notes
     -----
@@ -380,8 +380,8 @@ def dp_mean(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
-        public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns, and on the
+        number of rows if this number is public; it never depends on the values in the rows.
 
     Notes
     -----

@@ -158,8 +158,8 @@ def dp_lm(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
-        public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns, and on the
+        number of rows if this number is public; it never depends on the values in the rows.
 
     Notes
     -----
@@ -279,8 +279,8 @@ def dp_rq(
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound : float, optional
-        For "kng", "expmech" and "objpert": bound on the sum of the absolute coefficients, with predictors scaled to
-        [-1, 1] and the response in half-ranges.
+        For "kng" and "expmech": bound on the sum of the absolute coefficients, with predictors scaled to [-1, 1] and
+        the response in half-ranges.
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional
@@ -305,8 +305,8 @@ def dp_rq(
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        Whether an error is raised depends only on the arguments, on the names and types of the columns and, if it is
-        public, on the number of rows; it never depends on the values in the rows.
+        Whether an error is raised depends only on the arguments, on the names and types of the columns, and on the
+        number of rows if this number is public; it never depends on the values in the rows.
 
     Notes
     -----

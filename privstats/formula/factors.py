@@ -27,8 +27,8 @@ from privstats.formula.language import CODINGS, coding, level_probe, numeric_pro
 from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
-ROWS_A_LEVEL = 10  # least number of rows per level, for factors of many levels
-MANY_LEVELS = 50  # factors of up to this many levels are not refused for few rows
+ROWS_A_LEVEL = 10  # smallest number of rows per level, for factors with more than `MANY_LEVELS` levels
+MANY_LEVELS = 50  # factors with at most this number of levels need no least number of rows
 MOST_LEVELS = 2000  # largest number of levels of a factor or product of factors, so that its coding fits in memory
 TRUTH = np.array([[0.0], [1.0]])
 
@@ -233,7 +233,7 @@ def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
-    """Return the bounded numeric expression that the text `code` writes; a column of truth values is numeric, too."""
+    """Return the bounded numeric expression that the text `code` writes; a column of truth values is also numeric."""
     return _numeric(code, parse(code), domain)
 
 

@@ -177,9 +177,10 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the index of the first column that is a linear function of earlier columns, and the indices of the latter.
+    """Return the index of the first column that is a linear function of earlier columns, and the earlier indices.
 
-    Only columns in the mask `among` are considered. Return None if there is no such column.
+    The second value has the indices of the earlier columns in this linear function. Only columns in the mask `among`
+    are considered. Return None if there is no such column.
     """
     rows = matrix[~np.isnan(matrix).any(axis=1)]
     places = np.flatnonzero(among & (np.abs(rows).max(axis=0, initial=0.0) > ROUNDING))

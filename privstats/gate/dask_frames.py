@@ -20,7 +20,7 @@ from privstats.errors import PrivacyError
 from privstats.gate.parts import Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
-# beginnings of the names of those steps of a Dask plan that neither select nor compute rows
+# beginnings of the names of steps of a Dask plan that neither select nor compute rows
 PLAIN_STEPS: tuple[str, ...] = (
     "ArrowStringConversion",
     "DelayedsExpr",
@@ -30,7 +30,7 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-TASKS = 4  # largest number of tasks in a pass for each thread of the workers; one task would not show any progress
+TASKS = 4  # intended number of tasks in a pass for each thread of the workers; one task would not show any progress
 TASK_BYTES = 1 << 26  # largest total size of the parts of a task with several parts, which are in memory together
 TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them, in which a lost worker is noticed
 
@@ -120,7 +120,7 @@ class DaskFrame:
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
-        own = f"privstats-{uuid4()}"  # a new name, because another fit at the same time has parts of its own
+        own = f"privstats-{uuid4()}"  # a new name: a simultaneous fit has other parts
         return list(frame.map_partitions(RowPart, meta=(None, object), enforce_metadata=False, token=own).to_delayed())
 
     @cached_property

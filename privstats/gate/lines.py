@@ -60,8 +60,8 @@ class TextLines:
     def head(self) -> pd.DataFrame:
         """Return a frame without rows, whose columns all have type float.
 
-        A text file has no column types. With type float, no column is taken for a column of texts; an error about an
-        undeclared column then follows from the use of the column in the formula.
+        A text file has no column types. Since every column has type float, the use of a column in the formula alone
+        decides whether bounds or levels must be declared.
         """
         return _frame(self.names, [[] for _ in self.names]).astype(float)
 

@@ -246,7 +246,7 @@ class Audit:
         return BlockRows(_Frames(frames), design, self.neighbors, b"rehearsal")
 
     def __call__(self, question: Question) -> None:
-        """Raise an error if a query of the data does not treat each row, and each privacy unit, by itself."""
+        """Raise an error if the contribution of a row (or privacy unit) to a query depends on other rows (or units)."""
         whole, parts = _seen(self.whole, question), _seen(self.parts, question)
         pairs = zip(zip(*whole, strict=True), zip(*parts, strict=True), strict=True)
         same = all(_equal(np.concatenate(here), np.concatenate(there)[::-1]) for here, there in pairs)

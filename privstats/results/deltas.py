@@ -53,6 +53,6 @@ def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
         return None
     try:
         sensitivity = release.within.sensitivity("l2", relation)
-    except OptionError:  # no l2 sensitivity: the release is a value chosen by the exponential mechanism
+    except OptionError:  # no l2 sensitivity: the released values were drawn by their score and are not sums
         return None
     return np.asarray(sensitivity.size / sensitivity.weights, dtype=float)

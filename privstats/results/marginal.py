@@ -188,8 +188,8 @@ class _Call:
         """Return the grid of synthetic rows for the columns `needed`, on which the quantities depend.
 
         The grid has all combinations of the values in `own` (by column), of the levels of the factors in `by`, of the
-        values in `at`, and of all levels of other needed factors; over the latter the quantities are averaged. Columns
-        without effect on the quantities have a single value.
+        values in `at`, and of all levels of the other needed factors. The quantities are averaged over these levels.
+        Columns without effect on the quantities have a single value.
         """
         known = self.known
         kept = {
