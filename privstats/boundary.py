@@ -1,7 +1,7 @@
 """The boundary of the package for exceptions: no exception leaves the package with a stack frame that holds data.
 
-A traceback keeps the local variables of every frame it passed, and inner frames hold the data. So every exception is
-raised anew without its original frames and without a chained exception.
+A traceback keeps the local variables of every stack frame that the exception passed, and inner frames hold the data.
+Therefore every exception is raised again without its original frames and without a chained exception.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Data sets for examples and benchmarks, each with the domain of its columns.
 
-Nothing is downloaded. Files are looked for in the folder that the environment variable PRIVSTATS_DATA names, then in
-``~/.cache/privstats``; the error for a missing file says where to get it.
+Nothing is downloaded. Files are searched for in the folder that the environment variable PRIVSTATS_DATA names, then in
+``~/.cache/privstats``; the error for a missing file says where to get the file.
 """
 
 from __future__ import annotations

@@ -47,11 +47,11 @@ class Kept(Generic[T]):
     Parameters
     ----------
     size : callable
-        Returns the bytes of an item.
+        Function that returns the number of bytes of an item.
     limit : float
         Largest number of bytes of the items in memory.
     memory : Memory, optional
-        Owner of the temporary files; None: nothing is written to files.
+        Owner of the temporary files; if None, nothing is written to files.
     """
 
     def __init__(self, size: Callable[[T], int], limit: float, memory: Memory | None) -> None:

@@ -54,9 +54,9 @@ class Sheet:
     Parameters
     ----------
     title, about : str
-        Title and subject of the table: "Private linear regression", and the formula.
+        Title and subject of the table, such as "Private linear regression" and the formula.
     heads : tuple of str
-        Heads of all columns.
+        Headers of all columns.
     body, foot : tuple of tuple of str
         Rows of cells, each row with all its labels; rows of `foot` follow below a horizontal line.
     above, below : tuple of (str, str)
@@ -257,7 +257,7 @@ def _latex_row(row: tuple[str, ...]) -> str:
 
 
 def _latex_cell(cell: str) -> str:
-    """Return a cell of LaTeX; braces keep a first bracket or star from being an argument of the row before."""
+    """Return a cell of LaTeX; in braces, a first bracket or star is not read as an argument of the last row."""
     text = _latex(cell)
     return f"{{{text[0]}}}{text[1:]}" if text[:1] in ("[", "*") else text
 

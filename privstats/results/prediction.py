@@ -40,7 +40,7 @@ class Prediction:
     link : str, optional
         "logit", "probit" or "log"; None for models without a link.
     sigma : float
-        Residual std dev in the response's units; NaN if it was not released, as in models other than least squares.
+        Residual std dev in units of the response; NaN if it was not released, as in models other than least squares.
     """
 
     index: pd.Index
@@ -62,7 +62,7 @@ class Prediction:
         return sd * slope_of(eta, self.link)
 
     def conf_int(self, alpha: float = 0.05, obs: bool = False) -> FloatArray:
-        """Return lower and upper ends of intervals, shape (rows, 2), which include the bias bound for clipping.
+        """Return lower and upper limits of intervals, shape (rows, 2), which allow for the bias due to clipping.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Prediction:
         )
 
     def _linear(self, alpha: float) -> FloatArray:
-        """Return linear predictors, std errors, and lower and upper ends of intervals, shape (4, rows)."""
+        """Return linear predictors, std errors, and lower and upper limits of intervals, shape (4, rows)."""
         values = np.full((4, len(self._X)), np.nan)
         complete = np.flatnonzero(~np.isnan(self._X).any(axis=1))
         for rows in (complete[k : k + CHUNK] for k in range(0, len(complete), CHUNK)):
@@ -112,14 +112,14 @@ class Prediction:
 
 
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
-    """Return fitted means with errors and intervals, as `Results.get_prediction` describes them."""
+    """Return fitted means with standard errors and intervals; see `Results.get_prediction`."""
     facts, estimate = results.facts, results.estimate
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:
         raise FormulaError("get_prediction needs a single tau; write fit.predict(new_data), or fit with one tau=0.5")
     if X.shape[1] != len(estimate.names):
         raise FormulaError(MISSING_COLUMNS)
-    squares = facts.loss == "squares"  # the scale of another loss is no std dev
+    squares = facts.loss == "squares"  # the scale of another loss is not a standard deviation
     sigma = results.diagnostics.get("sigma", np.nan) if squares else np.nan
     return Prediction(new_data.index, facts.link, sigma, estimate, X, added)
 

@@ -26,7 +26,7 @@ class StudyResults(Sequence[Results]):
     digest : str
         Digest of the study.
     failed : tuple of str
-        For each plan the reason why it gave no fit, although the budget was charged; empty if it gave a fit.
+        For each plan, the reason why there is no fit although the budget was charged; an empty text if there is a fit.
     """
 
     calls: tuple[str, ...]
@@ -55,7 +55,7 @@ class StudyResults(Sequence[Results]):
         Parameters
         ----------
         path : str or PathLike
-            Path of the file; an existing file is replaced once the new one is complete.
+            Path of the file; an existing file is replaced when the new file is complete.
 
         Raises
         ------

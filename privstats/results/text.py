@@ -41,7 +41,7 @@ def headed(title: str, formula: str) -> list[str]:
 
 
 def numbered(notes: Sequence[str]) -> list[str]:
-    """Return notes, each with its number in front."""
+    """Return the lines of notes; each note begins with its number."""
     return [line for k, note in enumerate(notes, start=1) for line in filled(f"[{k}] {note}", "", " " * 4)]
 
 
@@ -68,7 +68,7 @@ def decimals(error: float, value: float, digits: int = 3) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """Return a number with `places` decimals; a very long number has three significant digits and an exponent."""
+    """Return a number with `places` decimals; a very long number has an exponent and at most five decimals."""
     if math.isnan(value):
         return ""
     if math.isinf(value):
@@ -263,7 +263,7 @@ class TextTable:
 
 
 def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Return labels with empty leading parts where these repeat the row before; the last part is always shown.
+    """Return labels in which leading parts are empty if they repeat the row before; the last part is always shown.
 
     >>> shown_once([("x", "0.1"), ("x", "0.9"), ("z", "0.9")])
     (('x', '0.1'), ('', '0.9'), ('z', '0.9'))
