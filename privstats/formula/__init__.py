@@ -1,1 +1,1 @@
-"""Formulas and declarations of columns. Only the files that PRIVACY.md lists evaluate formulas on confidential rows."""
+"""Formulas and declarations of columns. Only the trusted code that CONTRIBUTING.md names evaluates formulas on rows."""

@@ -1,6 +1,6 @@
 """A bare factor: one expression without declared bounds, in the form in which it is evaluated to estimate its bounds.
 
-Only the method `block` reads confidential rows; PRIVACY.md lists it among the code that a privacy review must read.
+Only the method `block` reads confidential rows, so that a privacy review must read this method.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Polynomials and splines of a bounded expression, on its public range. PRIVACY.md lists this file as trusted code.
+"""Polynomials and splines of a bounded expression, on its public range. Trusted code: privacy depends on this file.
 
 In other packages, polynomials are orthogonalised, and knots chosen, by means of the data. The functions in this module
 use only the formula and the domain. Each column is a piecewise polynomial, computed once from public points, so that

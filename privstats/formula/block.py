@@ -1,4 +1,4 @@
-"""Blocks of confidential rows: numbers on a grid and codes of factors' levels. PRIVACY.md lists this file as trusted.
+"""Blocks of confidential rows: numbers on a grid and codes of levels. Trusted code: privacy depends on this file.
 
 `Design.block` and `Columns.block` return a block, which is never released. A public layout describes every column of
 the rows. Every function of rows is computed with one method, `Block.times`. Its result for a row depends on this row

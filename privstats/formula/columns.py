@@ -1,8 +1,8 @@
 """Columns for means, quantiles and histograms: a row-wise map to bounded values and the group of each row.
 
 Formulas are ``"x"``, ``"np.log(x)"`` or ``"x1 + x2"``, and each of these formulas by group, as in ``"x ~ g"`` or
-``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential rows;
-PRIVACY.md lists it among the code that a privacy review must read.
+``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential rows,
+so that a privacy review must read this method.
 """
 
 from __future__ import annotations

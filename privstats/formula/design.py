@@ -1,8 +1,8 @@
 """The design of a regression: the map of rows to scaled columns, and of coefficients back to the user's units.
 
 Columns are mapped affinely to [-1, 1]: without an intercept they are only scaled, so that the model does not
-change. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows; PRIVACY.md
-lists it among the code that a privacy review must read.
+change. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows, so that a
+privacy review must read this method.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values of formulas in each row. PRIVACY.md lists this file as trusted code.
+"""Values of formulas in each row. Trusted code: privacy depends on this file.
 
 Cells are clamped to the declared bounds or levels, and whitelisted expressions are evaluated. Every value depends on
 the cells of its own row alone, to the last bit: cells are converted one by one, and arithmetic is elementwise. One

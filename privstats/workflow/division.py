@@ -1,7 +1,7 @@
 """Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger.
 
-PRIVACY.md lists this file as trusted code. Every query gets `promise.part(share)`, and the parts of one plan add up to
-the budget: eps and delta, mu^2, or rho add up under adaptive composition, also after any earlier releases
+This file is trusted code: privacy depends on it. Every query gets `promise.part(share)`, and the parts of one plan add
+up to the budget: eps and delta, mu^2, or rho add up under adaptive composition, also after any earlier releases
 (`privstats.privacy.promise`). A part of rho is charged as mu or eps if the mechanisms that spend it guarantee mu or eps
 (`ZeroCDP.kept_by`).
 

@@ -1,7 +1,7 @@
 """The steps of every fit: make the plan, charge the ledger, send the queries to the data, return the result.
 
-PRIVACY.md lists this file as trusted code. Before the ledger is charged, only the names and types of columns are read,
-and the number of rows or privacy units if it is public. It is public if all neighbouring data sets have the same
+This file is trusted code: privacy depends on it. Before the ledger is charged, only the names and types of columns are
+read, and the number of rows or privacy units if it is public. It is public if all neighbouring data sets have the same
 number.
 """
 

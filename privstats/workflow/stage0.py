@@ -1,8 +1,8 @@
 """Stage 0: private estimates of the bounds of columns without declared bounds, before all other queries.
 
-PRIVACY.md lists this file as trusted code. Each column has two queries: the median of the column, then a quantile of
-the distances from the median. One query would not suffice: on a scale that covers all floating-point numbers, the grid
-is too coarse to show the width of a distribution such as N(1e6, 1).
+This file is trusted code: privacy depends on it. Each column has two queries: the median of the column, then a quantile
+of the distances from the median. One query would not suffice: on a scale that covers all floating-point numbers, the
+grid is too coarse to show the width of a distribution such as N(1e6, 1).
 """
 
 from __future__ import annotations
