@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import statsmodels.api as sm
 from scipy.special import expit
 from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import REPLACED, arguments, new_figure, save, verdict
 from privstats.losses.convex import Logistic, RowLoss
-from privstats.mechanisms.objective.minimise import Tilted, minimise_rows
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation
 from privstats.privacy.promise import PureDP
 from privstats.sets.weighted_losses import WeightedLosses
@@ -67,7 +67,7 @@ def by_paper(norm: str, split: float, x: np.ndarray, y: np.ndarray, eps: float, 
     """Return the estimate with slope and curvature bounded apart."""
     longest = math.sqrt(M)
     within = WeightedLosses(M, Apart(), {"l1": float(M), "l2": longest, "linf": 1.0}[norm], M, longest, geometry=norm)
-    rows = SimpleNamespace(parts=lambda: [as_rows(x, y)])
+    rows = SimpleNamespace(scan=lambda function: [function(as_rows(x, y))])
     return ObjectivePerturbation(split).release("theta", rows, PureDP(eps), within, REPLACED, rng).value
 
 
@@ -91,7 +91,7 @@ def misses(joint: dict[float, np.ndarray]) -> list[str]:
 
 def mle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the estimate without privacy."""
-    return minimise_rows(Tilted([as_rows(x, y)], Logistic(), 1e-6, np.zeros(M)), 1e-7)
+    return sm.Logit(y, x).fit(disp=0).params
 
 
 def main() -> int:

@@ -24,14 +24,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import statsmodels.api as sm
 from scipy.special import expit
 from tabulate import tabulate
 
 import privstats as ps
 from benchmarks.common import arguments, verdict
 from benchmarks.peers_linear import Fit, Fitted, PeerError, Runs, Sample, peers_python
-from privstats.losses.convex import Logistic
-from privstats.mechanisms.objective.minimise import Tilted, minimise_rows
 
 MINE, ALONE, PEERS = "dp_glm", "alone", {"diffprivlib C=1": None, "diffprivlib C=.1": 0.1}
 SIZES, BUDGETS, P = (1000, 10_000, 100_000), (0.1, 1.0, 4.0), 5
@@ -49,10 +48,7 @@ def draw(n: int, p: int, rng: np.random.Generator) -> Sample:
 
 def without_privacy(sample: Sample) -> np.ndarray:
     """Return the maximum of the likelihood."""
-    n, p = sample.X.shape
-    x = np.column_stack([np.ones(n), sample.X])
-    rows = np.column_stack([np.ones(n), x, sample.y, np.zeros(n)])
-    return minimise_rows(Tilted([rows], Logistic(), 1e-6, np.zeros(p + 1)), 1e-5)
+    return sm.Logit(sample.y, sm.add_constant(sample.X)).fit(disp=0).params
 
 
 def privately(**options: Any) -> Fit:

@@ -52,6 +52,19 @@ def test_scores_in_the_sup_norm_are_nearest_in_figure_2_and_each_norm_gives_numb
         assert np.isfinite(distances_of_figure_2(few[:2], 1 / 64, noise=norm)).all()
 
 
+def test_the_paper_s_own_penalty_orders_norms_as_figure_2_does_and_the_joint_penalty_is_nearer(logistic_rows):
+    few, rng = logistic_rows[:8], np.random.default_rng(3)
+    near = {
+        name: np.median(
+            [np.linalg.norm(knorm_figure2.by_paper(*how, x, y, 0.25, rng) - knorm_figure2.TRUTH) for x, y in few]
+        )
+        for name, how in knorm_figure2.SPLITS.items()
+    }
+    assert near["linf q=.85"] < near["linf q=.5"] < near["l2 q=.5"] < near["l1 q=.5"]
+    assert np.median(distances_of_figure_2(few, 0.25)) < near["linf q=.85"]
+    assert all(np.linalg.norm(knorm_figure2.mle(x, y) - knorm_figure2.TRUTH) < 0.25 for x, y in few)
+
+
 @pytest.mark.parametrize("eps", [1 / 16, 1.0])
 def test_every_coefficient_of_figures_3_and_4_is_a_number_and_nearer_than_the_zero_vector(eps):
     rng = np.random.default_rng(5)
