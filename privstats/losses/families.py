@@ -69,7 +69,7 @@ class Family(ABC):
     def largest(self) -> tuple[float, float, float]:
         """Largest absolute values of the mean and of its first two derivatives with respect to eta.
 
-        They are for means inside the bounds of the response.
+        The maxima are taken over all eta for which the mean is inside the bounds of the response.
         """
 
     @property

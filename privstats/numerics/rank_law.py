@@ -160,9 +160,11 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 
 @cache
 def box_quantile(J: int, confidence: float) -> float:
-    """Return the quantile, at ``(1 + confidence) / 2``, of the rank error e of one of J boundaries, times `rate`.
+    """Return the quantile, at ``(1 + confidence) / 2``, of the rank error e of one of J boundaries.
 
-    The largest error r is gamma distributed with shape J + 1, and e is uniform on [-r, r] (both times `rate`):
+    Rank errors are multiplied by the rate, so the density of all errors is proportional to ``exp(-max_j |e_j|)``.
+
+    The largest error r is gamma distributed with shape J + 1, and e is uniform on [-r, r]:
     ``P(|e| > a) = P(r > a) - (a / J) P(r' > a)``, where r' is gamma distributed with shape J.
     """
 

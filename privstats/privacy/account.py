@@ -60,7 +60,10 @@ class Book(Protocol):
     def entries(self) -> tuple[Entry, ...]: ...
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless `check`, called with all earlier entries, refuses them; no others are added meanwhile."""
+        """Add entries unless `check`, called with all earlier entries, refuses them.
+
+        No other entries are added between the check and the addition.
+        """
 
 
 class InMemory:

@@ -187,7 +187,7 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    kinds = {type(one): one for one in reversed(by_delta)}  # one of each kind; for (eps, delta), with the largest delta
+    kinds = {type(one): one for one in reversed(by_delta)}  # of (eps, delta): the largest delta
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # palette of Okabe and Ito, distinguishable with colour blindness
 LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
-HATCHES = ("", "//", "..", "xx")  # hatches of bars
+HATCHES = ("", "//", "..", "xx")
 LETTERS = 11  # assumed number of letters per inch of a title
 LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # test levels, dense at steep parts of curves
 
@@ -38,7 +38,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 def entitle(ax: Axes, *parts: str) -> None:
     """Give axes a title; each part of it takes one or two lines, broken to fit the width of the axes."""
-    ax.figure.figure.draw_without_rendering()  # the axes are measured after drawing, with room for labels
+    ax.figure.figure.draw_without_rendering()  # only a drawn figure has axes of their final width
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
     filled = (textwrap.fill(part, width, max_lines=2, placeholder=" ...") for part in parts)

@@ -2,8 +2,8 @@
 
 Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), and so do delta, mu^2 (Dong, Roth and Su 2022, Corollary
 3.3) and rho (Bun and Steinke 2016, Lemma 2.3). A query may depend on earlier releases, provided that it satisfies its
-own guarantee for all values of these releases. So the cost of a fit is the sum of its queries' costs, and a budget is
-divided by `part` alone.
+own guarantee for all values of these releases. So the cost of a fit is the sum of its queries' costs, and the
+method `part` is the only code that divides a budget.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Promise(ABC):
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return the guarantee for neighbours that implies this one for data sets k steps apart (see `of_group`)."""
+        """Return a guarantee for neighbours that implies the present one for data sets k steps apart (see `of_group`)."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:

@@ -473,9 +473,9 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows with the first entry (root of a weight) clamped to [0, 1], and the others to at most this entry.
+    """Return rows with clamped entries: the first entry, the root of a weight, is clamped to [0, 1].
 
-    The other entries are clamped in absolute value.
+    The absolute values of all other entries are clamped to at most the first entry.
     """
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
@@ -572,7 +572,7 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return the weights of the count and of a square; without one of them, the other may have a larger weight."""
+        """Return the weights of the count and of a square; if only one is released, its weight may be larger."""
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))
         if not self.counted:

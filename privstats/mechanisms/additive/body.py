@@ -61,9 +61,10 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
     cross-product coordinates u_jk, shape (n, q (q - 1) / 2), with the pairs j < k in the order of ``np.triu_indices(q,
     1)``.
 
-    With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it solves ``b
-    = 2 r - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. The conditions of K_3 give ``max(|u_jk| / 2,
-    (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of all these numbers.
+    K_2 and K_3 are defined in the module. With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if
+    ``b >= 2 a``; otherwise it solves ``b = 2 r - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. The
+    conditions of K_3 give ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of
+    all these numbers.
     """
     a, b, c = np.abs(linear), np.abs(squares), np.abs(cross)
     flat = b >= 2 * a
@@ -173,7 +174,10 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Return ``d_j = |u_j| - 1`` of the points that `sample_body` accepts, one row each; positive d_j come first."""
+    """Make `proposals` proposals, and return ``d_j = |u_j| - 1`` of the accepted ones, shape (accepted, q).
+
+    In each row the positive d_j come first.
+    """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
     d = np.empty((proposals, q))
@@ -204,8 +208,8 @@ def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
 def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
     """Return the nodes t in [0, 1] and the weights of a quadrature rule for each row of `above`, each of shape (n, m).
 
-    The sum of the weights times the values at the nodes of a polynomial of at most the given degree is the exact
-    integral of the polynomial times the function h of `sample_body`.
+    The rule integrates p h exactly for every polynomial p of at most the given degree, where h is the function of
+    `sample_body`.
     """
     n, k = above.shape
     ends = np.concatenate([np.zeros((n, 1)), np.sort(above, axis=1), np.ones((n, 1))], axis=1)[:, :, None]

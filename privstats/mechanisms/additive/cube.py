@@ -10,7 +10,8 @@ from privstats.numerics.law import FloatArray, Rng
 class CubeLaw(ScaledLaw):
     """Noise with density proportional to ``exp(-|v|_inf)``: a Gamma(dim + 1) multiple of a uniform point of the cube.
 
-    Var = E radius^2 / 3 = (dim + 1)(dim + 2) / 3 (Awan and Slavkovic 2021, Proposition 4.13).
+    The variance of a coordinate is E r^2 / 3 = (dim + 1)(dim + 2) / 3, where r is the Gamma variable (Awan and
+    Slavkovic 2021, Proposition 4.13).
     """
 
     log_concave = True
@@ -29,8 +30,8 @@ class Cube(KNorm):
     """Cube noise, scaled to the linf sensitivity.
 
     Privacy: eps (`KNorm`, with K the cube). Neighbouring relation: the relation for which the sensitivity is computed.
-    Noise: radius Gamma(dim + 1) times Unif[-1, 1]^dim, exactly (Awan and Slavkovic 2021, Algorithm 7, where the input
-    should be the linf sensitivity Delta_inf).
+    Noise: radius Gamma(dim + 1) times Unif[-1, 1]^dim, exactly (Awan and Slavkovic 2021, Algorithm 7, whose
+    input must be the linf sensitivity Delta_inf).
     """
 
     label: ClassVar[str] = "cube"

@@ -29,8 +29,9 @@ LARGEST_HULL = 3  # largest length q of a row's vector z (see `body`) for which 
 class HullLaw(ScaledLaw):
     """Noise with density proportional to ``exp(-|v|_K)``: a Gamma(dim + 1) multiple of a uniform point of K.
 
-    K is the body of the module `body`, in which squares are multiplied by two. If no first-order products are released,
-    K is the box ``[-2, 2]^dim``. If a count is released, K is the Cartesian product of this body or box and [-1, 1].
+    K is the body of the module `body`, in which squares are multiplied by two. If no linear coordinates (products of a
+    column and the constant) are released, K is the box ``[-2, 2]^dim``. If a count is released, K is the Cartesian
+    product of this body or box and [-1, 1].
     """
 
     pairs: Pairs
@@ -42,7 +43,7 @@ class HullLaw(ScaledLaw):
 
     @property
     def _kinds(self) -> NDArray[np.int_]:
-        """Kind of each coordinate: 0 first-order product, 1 square, 2 cross product, 3 count."""
+        """Kind of each coordinate: 0 linear coordinate, 1 square, 2 cross product, 3 count."""
         i, j = self.pairs
         return np.where(j == 0, 3, np.where(i == 0, 0, np.where(i == j, 1, 2)))
 

@@ -220,7 +220,7 @@ def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> Fl
 
 
 def _grow(R: FloatArray, w: FloatArray) -> None:
-    """Multiply the triangular matrix R, in place, by the triangular root of ``I + w w'``, where w is a vector."""
+    """Replace the triangular matrix R, in place, by ``R C``, where C is the triangular root of ``I + w w'``."""
     length = 1 + np.concatenate([np.zeros((1, w.shape[1])), np.cumsum(w**2, axis=0)])
     later = np.zeros(w.shape)
     for j in reversed(range(len(w))):

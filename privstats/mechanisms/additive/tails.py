@@ -1,8 +1,8 @@
 """Draws with full precision in the tails: exponential variables, and events of given probability based on them.
 
-A grid point is never drawn by inverting one uniform number: a uniform number has 53 bits, so that of 2^50 points some
-are hit by 7 uniform numbers and others by 8, in a pattern that depends on the neighbouring values. Instead, a point is
-drawn as a uniform whole number (`Rng.integers` is exact) and accepted with the exact probability by `passes`.
+A grid point is never drawn by inverting one uniform number: a uniform number has 53 bits, so some of 2^50 points
+would be hit by 7 uniform numbers and others by 8, in a pattern that depends on the neighbouring values. Instead, a
+point is drawn as a uniform whole number (`Rng.integers` is exact) and accepted with the exact probability by `passes`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TAIL_BLOCK = 16  # length of the blocks in which an exponential tail is drawn, e
 def exponential(rng: Rng, shape: Any) -> FloatArray:
     """Draw exponential variables of mean 1.
 
-    An exponential variable is the sum of three terms: 16 times a number of full blocks of length 16, the whole part of
-    the remainder, and the fractional part of the remainder. The exponential law is memoryless, so the three terms are
-    independent. The number of blocks is geometric, the remainder is exponential conditioned on being below 16, and its
-    fractional part is exponential conditioned on being below 1. So draws in the far tail have full precision and no
+    An exponential variable is the sum of three terms: 16 times the number of full blocks of length 16, the whole part
+    of the remainder, and the fractional part of the remainder. The exponential law is memoryless, so the three terms
+    are independent. The number of blocks is geometric, the remainder is exponential conditioned on being below 16, and
+    its fractional part is exponential conditioned on being below 1. So draws in the far tail have full precision and no
     upper limit, unlike the logarithm of a single uniform number.
 
     Parameters
@@ -52,7 +52,7 @@ def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
 
 
 def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
-    """Decide for each entry of `fall` independently: true with probability ``exp(-fall)``, however small this is.
+    """Decide for each entry of `fall` independently: true with probability ``exp(-fall)``, even if this is below 2^-53.
 
     The probability is a product of factors e^-16 and a remaining factor. Each factor e^-16 contributes a relative error
     of about 1e-9: it is the probability that one uniform number with 2^53 possible values is below e^-16, and only 2^53
@@ -75,12 +75,12 @@ def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
 def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
     """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small the weight is.
 
-    In units of 2^-61 of their sum, the weights w are raised to whole numbers ``c = floor(w) + 1``. An index is drawn
-    with probability exactly proportional to c, and accepted with probability w / c. So its probability is proportional
-    to w, with a small error relative to w and not to the sum: the error of the computed ``log w`` and the error of the
-    acceptance (`passes`). To draw the index, a whole number below 2^62 is drawn, and drawn again if it is not below the
-    sum of all c. So the number of draws from the random stream does not depend on the last bits of a weight, in which
-    processors differ, and a seed gives the same indices on all processors.
+    In units of 2^-61 of their sum, the weights w are rounded up to whole numbers ``c = floor(w) + 1``. An index is
+    drawn with probability exactly proportional to c, and accepted with probability w / c. So its probability is
+    proportional to w, with a small error relative to w and not to the sum: the error of the computed ``log w`` and the
+    error of the acceptance (`passes`). To draw the index, a whole number below 2^62 is drawn, and drawn again if it is
+    not below the sum of all c. So the number of draws from the random stream does not depend on the last bits of a
+    weight, in which processors differ, and a seed gives the same indices on all processors.
 
     Parameters
     ----------

@@ -40,10 +40,11 @@ def betas(eps: float, count: int = 64) -> FloatArray:
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of Cauchy noise for each log ratio beta of noise scales, at pure eps.
 
-    The largest log ratio d of two Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) /
-    (2 rho)``. So d <= eps if and only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho,
-    so the inequality holds for all rho in [1, e^beta] if it holds at both ends. At rho = 1 it is ``a <= 2 sinh(eps /
-    2)``. The other end, rho = e^beta, lowers alpha only if beta > log(2 cosh eps - 1); alpha is 0 for beta >= eps.
+    Let a be the shift and rho the ratio of scales. The largest log ratio d of two Cauchy densities is their hyperbolic
+    distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and only if ``a^2 <= 2 rho cosh eps - 1 -
+    rho^2``. The right-hand side is concave in rho, so the inequality holds for all rho in [1, e^beta] if it holds at
+    both ends. At rho = 1 it is ``a <= 2 sinh(eps / 2)``. The other end, rho = e^beta, lowers alpha only if beta > log(2
+    cosh eps - 1); alpha is 0 for beta >= eps.
     """
     eps = min(eps, STEEPEST)
     beta = np.minimum(beta, eps)
@@ -54,10 +55,11 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of Laplace noise for each log ratio beta of scales, at (eps, delta); exact.
 
-    For a <= eps, rho = e^beta is least favourable in both directions. Wide law against narrow law: the set where the
-    density ratio exceeds e^eps does not contain the centre of the wide law, so a larger scale of the wide law increases
-    the probability of this set. Narrow law against wide law: the set where the ratio exceeds e^eps lies within rho of
-    the centre of the wide law, where the density of the wide law decreases with its scale.
+    Let a be the shift and rho the ratio of scales. For a <= eps, rho = e^beta is least favourable in both directions.
+    Wide law against narrow law: the set where the density ratio exceeds e^eps does not contain the centre of the wide
+    law, so a larger scale of the wide law increases the probability of this set. Narrow law against wide law: the set
+    where the ratio exceeds e^eps lies within rho of the centre of the wide law, where the density of the wide law
+    decreases with its scale.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):

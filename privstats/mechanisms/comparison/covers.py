@@ -283,7 +283,7 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
 
 
 def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
-    """Minimise ||A theta - b||_2 on the l1 ball approximately: the caller only needs a good point."""
+    """Minimise ||A theta - b||_2 on the l1 ball approximately; accuracy affects only how tight the bound is."""
     d = A.shape[1]
     free = np.asarray(scipy.linalg.lstsq(A, b)[0], dtype=float)
     if np.abs(free).sum() <= radius:

@@ -67,9 +67,9 @@ class DuffQuantile(Duff):
 
     Privacy: `Duff`, with k(x) of `quantile_adding` or `quantile_replacing`. Up to rounding this is the rank mechanism
     (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). As x moves away from the
-    quantile, k(x) may decrease: a value may have a smaller k than the gaps on both sides of it, because no copy of the
-    value must be added. The paper has two formulas for the median. They define k twice at values, assume distinct
-    values, and say "k even" in place of "n even".
+    quantile, k(x) may decrease: a value may have a smaller k than the gaps on both sides of it, because the
+    value need not be added to the data if it is among them. The paper has two formulas for the median. They define k
+    twice at values, assume distinct values, and say "k even" in place of "n even".
     """
 
     label, bits = "duff", QUANTILE_BITS

@@ -34,7 +34,7 @@ MOST_CHANGES = 10  # limit of changes of the corral (the set of atoms in use) pe
 def minimise_on_l1_ball(
     A: FloatArray, b: FloatArray, gamma: float, tilt: FloatArray, radius: float, tolerance: float
 ) -> FloatArray:
-    """Return nearly the minimiser of ``theta' (A + gamma I) theta / 2 - (b - tilt)' theta`` over the l1 ball.
+    """Return an approximate minimiser of ``theta' (A + gamma I) theta / 2 - (b - tilt)' theta`` over the l1 ball.
 
     With theta* the exact minimiser, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)`` for every input; the
     rounding of A + gamma I and of b - tilt in float64 is included in this bound. The bound is proved either by the

@@ -16,7 +16,7 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 
-PART_OF_RANGE = 64  # the default of eta is the public range divided by this
+PART_OF_RANGE = 64  # the default of eta is the public range divided by 64
 
 
 @dataclass(frozen=True)

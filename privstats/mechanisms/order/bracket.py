@@ -30,9 +30,10 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
     """Draw J = 2 or 3 ordered boundaries, shape (J,), whose ranks are near the target ranks `targets`.
 
     The targets are multiples of `FINE`, 2^-20, so that rank errors are exact in float64. Only values in a window of
-    ranks are sorted. The region outside the window is proposed with an upper bound of its mass, and accepted with the
-    ratio of its mass to the bound. If it is rejected, the boundaries are drawn from the law over all values, which is
-    also the law of a sampler that repeats proposals until one is accepted. So the draw is exact for every window.
+    ranks are sorted. The region outside the window is proposed with probability proportional to an upper bound of its
+    mass, and accepted with the ratio of its mass to the bound. If it is rejected, the boundaries are drawn from the law
+    over all values, which is also the law of a sampler that repeats proposals until one is accepted. So the draw is
+    exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())

@@ -371,7 +371,8 @@ def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArr
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for every k < K; arguments ascend.
 
-    Terms with ``before_i <= after_k`` are a prefix, the others a range up to k. No sum is computed as a difference.
+    K is the length of `after`. Terms with ``before_i <= after_k`` form a prefix of the indices, and the remaining terms
+    form a range that ends at k. No sum is computed as a difference.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)

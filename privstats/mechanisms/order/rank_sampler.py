@@ -85,9 +85,10 @@ class Runs:
 def draw_rank(values: Ranked, level: float, rate: float, width: float | None = None) -> Callable[..., FloatArray]:
     """Return a function that draws independent grid points with a rank near the target T = level (n + 1).
 
-    Only a window of knots around T is sorted. The points on each side of the window are proposed with an upper bound of
-    their mass: their number times the density at the window's edge. If such a point is proposed, all values are sorted
-    and the point is accepted with the ratio of its density to the bound: the draw is exact for every window.
+    Only a window of knots around T is sorted. The points on each side of the window are proposed with probability
+    proportional to an upper bound of their mass: their number times the density at the window's edge. If such a point
+    is proposed, all values are sorted and the point is accepted with the ratio of its density to the bound: the draw is
+    exact for every window.
 
     Parameters
     ----------
