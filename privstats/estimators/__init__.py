@@ -1,1 +1,1 @@
-"""Estimators: each requests noisy releases of the data and computes an estimate from the releases, without any row."""
+"""Estimators: each requests noisy releases of the data and computes its estimate from these releases alone."""

@@ -95,14 +95,15 @@ class Adaptive:
         Loss whose sum over rows the fit minimises.
     branches : tuple of str
         Methods to choose from: "moments", "steps" (Newton steps) and "perturbed" (a perturbed minimiser).
-    tail : str
-        "usual" or "cautious". The value "cautious" assumes that noise in the histogram of score lengths hides more
-        long scores, and that all clipped scores may affect the same coefficient.
+    tail : {"usual", "cautious"}
+        Assumption about long scores that noise in the histogram of score lengths hides. With "cautious", more hidden
+        long scores are assumed than with "usual", and all clipped scores, not only a part, may affect the same
+        coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
-        Budget share of the first release of second moments before a perturbed minimiser; by default the share in
-        `SHARES`.
+        Budget share of the first released second moments (coarse matrix), if a perturbed minimiser is among the
+        methods; by default the share in `SHARES`.
     """
 
     noises: Noises = NORMAL
@@ -138,7 +139,11 @@ class Adaptive:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
+        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
+        largest eigenvalue of the noise matrix is about twice as large.
+        """
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -148,7 +153,7 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether a perturbed minimiser is among the methods; standard errors then also use second moments."""
+        """Whether a perturbed minimiser is among the methods to choose from."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
@@ -178,7 +183,8 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        if len(self.branches) > 1:  # lengths are harmonic means over coefficients; unreported intervals have length inf
+        # Lengths are averaged harmonically over coefficients; a coefficient without an interval has length inf.
+        if len(self.branches) > 1:
             fewer = 1 / max(levels.told, 1 / box.c)
 
             def length(name: str) -> float:
@@ -207,10 +213,31 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Make all releases between the column scales and the choice of a method; return the estimation problem.
+        """Make the releases that lie between the column scales and the choice of a method; return the problem.
 
-        These releases are made if a perturbed minimiser is among the methods. The coarse matrix is then combined with
-        the second moments that are known from the column scales.
+        This method is for fits with a perturbed minimiser among the methods to choose from. The first released second
+        moments (coarse matrix) are combined with the second moments that are known from the column scales.
+
+        Parameters
+        ----------
+        ask : Ask
+            Function that sends queries to the data and returns noisy releases.
+        by : Noises
+            Noise mechanisms, one for each kind of query.
+        public : PublicFacts
+            Public information about the fit, such as numbers of rows.
+        box : PublicBox
+            Public bounds and codes of the design's columns.
+        scales : Scales
+            Released centres and scales of columns and response.
+        sizes : Sizes
+            Numbers of rows and scores, before rows of rare levels are left out.
+        needed : float
+            Smallest number of rows of a factor level whose coefficient can be estimated.
+        share_of : tuple of str
+            Labels of the main queries. The budget shares of optional queries are parts of the main queries' shares.
+        worth : bool
+            Whether counts of factor levels are worth their budget share.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
@@ -227,7 +254,10 @@ class Adaptive:
 
 
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an off-diagonal entry of the coarse matrix, for m columns and rows of length at most 1."""
+    """Return the noise sd of an off-diagonal entry of the first released second moments (coarse matrix).
+
+    The matrix has the second moments of m columns and the response, for rows of length at most 1.
+    """
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
 
@@ -273,7 +303,8 @@ def carries_steps(
     rows : float
         Number of rows.
     most : float
-        Smallest noise, relative to the Hessian, at which the Hessian is treated as not exceeding its noise.
+        Limit of the Hessian's relative noise: the largest eigenvalue of the noise divided by a typical eigenvalue of
+        the Hessian. At or above this limit the Hessian is treated as not exceeding its noise.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(ForecastLaws(part, relation), by, columns)
@@ -281,14 +312,21 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the expected noise of a coarse matrix released with the whole budget.
+    """Return the noise of the first released second moments (coarse matrix) if released with the whole budget.
 
-    The noise is the largest eigenvalue of the noise matrix, divided by the number of rows.
+    The noise is sqrt(c + 1) times the noise sd of an off-diagonal entry, divided by the number of rows, for c
+    standardised columns and the response. The largest eigenvalue of the noise matrix is about twice as large.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
 
 
 def coarse_share(noise: float) -> float:
-    """Return the budget share of the coarse matrix before a perturbed minimiser, given the value of `coarse_noise`."""
+    """Return the budget share of the first released second moments (coarse matrix), if a perturbed minimiser follows.
+
+    Parameters
+    ----------
+    noise : float
+        Noise of the coarse matrix if released with the whole budget, from `coarse_noise`.
+    """
     return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))

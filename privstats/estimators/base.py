@@ -40,7 +40,8 @@ class PublicFacts:
     design : Design
         The design's column names, factors with contrasts, and bounds; no data.
     assumed : int or None
-        Number of rows that a plan assumes; estimators never use it.
+        Number of rows assumed in a plan (the list of all queries and their noise, made without data) if the number of
+        rows is private. Estimators never use this number.
     rows_per_unit : int
         Largest number of rows of one privacy unit that are used.
     """
@@ -70,7 +71,8 @@ class Noises:
     matrix : Mechanism
         Mechanism for matrices of second moments.
     free_products : bool
-        Whether second moments of clipped scores cost no budget if released together with their sum (`SumAndProducts`).
+        Whether second moments of clipped scores cost no additional budget if they are released together with the sum of
+        the scores (`SumAndProducts`).
     shares : str
         Key of these mechanisms in tables of default budget shares: "normal" or "pure".
     """
@@ -86,7 +88,8 @@ class Noises:
     def products(self) -> Mechanism:
         """Mechanism for second moments of rows of bounded length.
 
-        The mechanism is `matrix` if its noise suits rows of bounded length; otherwise it is the matrix-t mechanism.
+        The mechanism is `matrix` if the noise of `matrix` is scaled to the l2 norm or the nuclear norm of a row's
+        contribution; otherwise it is the matrix-t mechanism.
         """
         return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
 
@@ -97,7 +100,9 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 
 @dataclass(frozen=True, eq=False)
 class ByBranch(Mapping[str, float]):
-    """Expected interval lengths by branch (method). A length is computed only on access, so a plan computes no length.
+    """Expected interval lengths by branch (method of estimation); a length is computed only on access.
+
+    A plan (the list of all possible queries, made without data) accesses no length and therefore computes none.
 
     Parameters
     ----------
@@ -177,7 +182,7 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
 
 
 def check_tail(tail: object) -> None:
-    """Raise an error if `tail`, the assumption about scores beyond the released histogram, is not in `CHOICES`.
+    """Raise an error if `tail`, the assumption about long scores that a histogram's noise hides, is not in `CHOICES`.
 
     Raises
     ------

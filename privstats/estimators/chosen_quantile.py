@@ -67,7 +67,7 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # size of the noise that separates equal responses, in half-ranges; with less, sampling is slow
+JITTER = 2.0**-11  # size of the noise that separates equal responses, in half-ranges; smaller noise: slow sampling
 NOISE_SHARE = 0.3  # kernels are widened until noise is at most this share of the Hessian's smallest eigenvalue
 
 
@@ -84,7 +84,7 @@ class ChosenQuantile(ABC):
     norm : {"hull", "linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     theta_bound : float
-        Bound on the l1 norm of the coefficients of predictors and response that are scaled by their bounds to [-1, 1].
+        Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     """
 
     noises: Noises = PURE
@@ -252,13 +252,14 @@ class ExponentialQuantiles(ChosenQuantile):
 
 
 def least_score(tau: float, columns: int, intercept: bool) -> float:
-    """Return the smallest sup norm of the mean score at coefficients theta that are far from the minimiser.
+    """Return the smallest sup norm of the mean score over all coefficients theta far from the minimiser.
 
     If all responses lie above the fitted plane, or all below, the norm is at least min(tau, 1 - tau). If the fitted
     slope is steep, exactly the rows with the largest x lie below the plane. Let s be the share of these rows. For x
     uniform on [-1, 1] the absolute entries of the mean score are ``(|s - tau|, s (1 - s))``. Their maximum is smallest
-    at the s for which both entries are equal; the norm "hull" at this s is at least as large as the sup norm. Without
-    an intercept the rows with one sign of x lie below the plane, and the norm is at least 1/4.
+    at the s for which both entries are equal. The norm "hull", whose unit ball is the convex hull of the possible
+    changes of the score, is at least as large as the sup norm at this s. Without an intercept the rows with one sign of
+    x lie below the plane, and the norm is at least 1/4.
 
     >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
     [0.049, 0.207, 0.049]

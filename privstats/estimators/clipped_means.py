@@ -46,7 +46,11 @@ class ClippedMeans:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
+        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
+        largest eigenvalue of the noise matrix is about twice as large.
+        """
         return MOST_FIRST_NOISE
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -93,14 +97,16 @@ class ClippedMeans:
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        two = box.design.zero_to_one or np.isfinite(scales.rarer)  # noise in the histogram may hide a rare value
+        # Newton steps are not chosen for a two-valued response: noise may hide the long scores of the rarer value.
+        two = box.design.zero_to_one or np.isfinite(scales.rarer)
         return length if length <= MOST_STEPS and not two else np.inf
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean and variance of the response, in half-ranges of its bounds and their squares.
+    """Return the released mean and variance of the response.
 
-    If the released variance does not exceed its noise, the returned variance is a guess.
+    The unit of the mean is the half-range of the response's bounds; the unit of the variance is the square of this
+    half-range. If the released variance does not exceed its noise, the returned variance is a guess.
     """
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)
@@ -115,7 +121,8 @@ def below_noise(scales: Scales) -> bool:
 def _moments(scales: Scales) -> tuple[float, float, float]:
     """Return the released mean of the response, the noise sd of its variance, and its variance.
 
-    The unit of the mean is the half-range of the response's bounds.
+    The unit of the mean is the half-range of the response's bounds; the unit of the variance and of its noise sd is the
+    square of this half-range.
     """
     mean = float(np.clip(scales.sums[-1] / scales.rows, -1.0, 1.0))
     noise = float(scales.sd[-1] * np.hypot(1.0, 2 * mean) / scales.rows)

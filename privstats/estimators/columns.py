@@ -27,7 +27,7 @@ from privstats.sets.cells import ByCell, Cells, Line
 from privstats.sets.vectors import Fractions
 
 COUNTS = Laplace()  # mechanism that releases numbers of rows
-FINEST = 6  # number of decimal digits of the range that the public grid resolves, if no step is declared
+FINEST = 6  # if no step is declared, the step of the public grid is about 10^-FINEST times the range
 LEAST = 500  # smallest number of points of a coarser grid: rounding moves a value by at most 1/1000 of the range
 DOUBLE_BITS = 50  # a grid's step is at least 2^-50 of the largest value, so that double precision can count the points
 
@@ -234,7 +234,7 @@ class RowNumbers:
 
     @classmethod
     def public(cls, rows: int, certain: bool) -> RowNumbers:
-        """Return the object for a public number of rows without groups.
+        """Return the `RowNumbers` of data without groups, from a public number of rows.
 
         Unless `certain`, the public number is only an upper bound on the number of rows used.
         """
@@ -242,7 +242,7 @@ class RowNumbers:
 
     @classmethod
     def released(cls, release: Release) -> RowNumbers:
-        """Return the object for the numbers of rows in the groups, from a release of counts."""
+        """Return the `RowNumbers` of the groups, from a release of the groups' counts."""
         return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()))
 
 

@@ -1,6 +1,6 @@
 """Released scales of columns, and the bounds of the standardised columns that follow from them.
 
-Docstrings number the stages of a fit: 0 is the release of scales. All values here are public or released.
+Docstrings number the stages of a fit: 0 is the release of scales. All values in this module are public or released.
 """
 
 from __future__ import annotations
@@ -429,9 +429,10 @@ def ranked_scales(
     """Release a centre and a scale as noisy order statistics for each column whose variance is below noise (stage 0c).
 
     The noise of order statistics does not depend on the column's bounds. The centre is a median. The scale is a
-    quantile of the distances from the median (on a log axis), divided by the normal quantile. The scale has two limits.
-    It is at most the scale from stage 0, because a larger value would be due to noise. It is at least a multiple of the
-    noise of the column's mean, because the quantile is too small if many values of the column are equal.
+    quantile of the distances from the median (on a log axis), divided by the quantile of |N(0, 1)| of the same
+    probability. The scale has two limits. It is at most the scale from stage 0, because a larger value would be due to
+    noise. It is at least a multiple of the noise of the column's mean, because the quantile is too small if many values
+    of the column are equal.
 
     Parameters
     ----------
@@ -582,6 +583,18 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: 
 
     The product of standardised x_a and x_b is a linear function of x_a x_b, x_a, x_b and 1, so each row's columns are
     mapped linearly.
+
+    Parameters
+    ----------
+    box : PublicBox
+        Public bounds and codes of the design's columns.
+    frame : StandardFrame
+        Standardised columns.
+    scales : Scales
+        Centres and scales by which columns are standardised.
+    normed : bool
+        Whether the square of a standardised column is standardised, too: 1 is subtracted and the difference is divided
+        by sqrt 2, so that a normal column gives mean 0 and variance 1.
     """
     design, K, parts = box.design, frame.K.copy(), dict(frame.parts)
     middle, half = np.asarray(design.centers), np.asarray(design.halves)

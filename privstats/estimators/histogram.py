@@ -35,7 +35,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Tail:
-    """Assumption on the tail of score lengths that noise hides: how fast counts fall from bin to bin.
+    """Assumption on the tail of score lengths that noise hides: how fast counts decrease from bin to bin.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Tail:
     residue : float
         Counts that noise hides may exceed their fitted size by `residue` times `RESIDUE` noise sds.
     aligned : bool
-        Whether the scores of all rows beyond the clip may affect the same coefficient.
+        Whether all scores longer than the clipping threshold may affect the same coefficient.
     slow : bool
         Whether counts may fall so slowly that only sums over more than two bins exceed noise.
     """
@@ -62,9 +62,9 @@ class Tail:
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
     "far": Tail(0.5, slow=True),  # score lengths, if a predictor's bounds are far beyond most of its values
-    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score lengths for bounded psi, like row lengths
+    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score lengths, for losses with a bounded derivative
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score lengths of count and gamma models
-    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # row lengths, where scores are about as long as rows
+    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # row lengths, for losses whose scores are about as long as the rows
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
 }
@@ -100,7 +100,7 @@ class Lengths:
     Parameters
     ----------
     counts, lengths : ndarray, shape (5 * bins,)
-        Numbers of rows, and the score length of the rows in each number.
+        Number of rows with each length, and the lengths.
     hidden : ndarray of bool, shape (5 * bins,)
         Whether a length lies beyond the last visible bin, so that its count is extrapolated.
     sd : float
@@ -184,20 +184,20 @@ class Lengths:
     def taken(
         self, radii: FloatArray, m: float, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
-        """Return a bound on the bias that a clip at each radius causes in a sum of scores, along any one coefficient.
+        """Return a bound on the bias that clipping at each radius causes in any one coordinate of a sum of scores.
 
         Parameters
         ----------
         radii : ndarray, shape (k,) or (5 * bins, k)
             Clipping radii, the same for all rows, or one row of radii for each of the histogram's lengths.
         m : float
-            Number of coordinates among which the scores of different rows are spread. For a coordinate with the share s
-            of the sum of squared scores, use 1 / s.
+            Number of coordinates, if all coordinates have equal sums of squared scores. For a coordinate with the share
+            s of the sum of squared score lengths, use 1 / s.
         tail : Tail
             Assumption on the tail of the lengths.
         hidden : float, optional
-            Constant h for scores in bins that noise hides: the share of their clipped lengths along one coefficient is
-            at most ``sqrt(h / m)``. The default is `ALONG_HIDDEN`.
+            Constant h for scores in bins that noise hides: at most the share ``sqrt(h / m)`` of the length that
+            clipping removes affects one coefficient. The default is `ALONG_HIDDEN`.
         size : float
             Mean ratio of the length of a row's score to the length on which the histogram is based.
         """
@@ -231,8 +231,8 @@ def with_tail(
     A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds next to a visible
     window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly falling tail in each window but not in a sum of
     more bins. If such a sum exceeds its noise, the next bins are also visible. The count of the first hidden bin has
-    two upper limits: the value that is extrapolated from the last visible windows, and the value fitted to all hidden
-    counts plus `RESIDUE` times ``tail.residue`` noise sds of the fitted value.
+    two upper limits: a value a that is extrapolated from the last visible windows, and a value b + r s. Here b is
+    fitted to all hidden counts, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -305,7 +305,7 @@ class Clip:
     radius : float
         The threshold B.
     excess : float
-        Bound on the bias that clipping causes in the score, along any one coefficient.
+        Bound on the bias that clipping causes in any one coordinate of the score.
     variance : float
         Sampling variance of a coordinate of the clipped score.
     noise : float
@@ -313,7 +313,7 @@ class Clip:
     length : float
         Half-length of the interval, in units of a coordinate of the score.
     aligned : float
-        Bound on the clipping bias if all clipped scores lie along one direction.
+        Bound on the clipping bias if all clipped scores affect the same coordinate.
     unseen : float
         Variance of a coordinate of the score that is due to scores in no bin of the histogram.
     least : float
@@ -359,8 +359,8 @@ def best_clip(
     always : float
         Bias bound that is added at every candidate threshold.
     unseen_along : float, optional
-        Largest share of the excess of the scores in `unseen` along one coefficient; by default the share for scores in
-        bins that noise hides.
+        At most this share of the length that clipping removes from the scores in `unseen` affects one coefficient; by
+        default the share for scores in bins that noise hides.
 
     Notes
     -----
@@ -376,7 +376,10 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return ``sqrt(part / m)``, the largest share of a sum of score lengths along one of m coefficients; at most 1."""
+    """Return the largest share of a sum of score lengths that can affect one of m coefficients.
+
+    The share is ``sqrt(part / m)``, at most 1. If ``tail.aligned``, it is 1.
+    """
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 
 

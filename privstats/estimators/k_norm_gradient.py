@@ -62,7 +62,7 @@ class ChosenLeastSquares(ABC):
     norm : {"linf", "l1", "l2"}
         Norm in which the length of the score is measured.
     theta_bound : float
-        Bound on the l1 norm of the coefficients of predictors and response that are scaled by their bounds to [-1, 1].
+        Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances; the score variance is then
         not released).

@@ -151,7 +151,8 @@ class ScoreVariance:
     value : ndarray, shape (m, m)
         Variance matrix of a row's score.
     metric : Metric
-        Root of `value` plus the ridge of rare levels.
+        Root of the sum of `value` and a ridge matrix, which raises the variance of two-valued columns with a rare value
+        (`KeptLevels.ridge`).
     released : bool
         Whether the variance was released; otherwise equal error variances are assumed.
     """
@@ -176,9 +177,9 @@ class ReleasedHessian:
     sd : float
         Noise sd of an off-diagonal entry.
     cut : float
-        Bound on the lost information along one coefficient.
+        Bound on the lost information about one coefficient.
     all_cut : float
-        Bound on the lost information along one coefficient if all shortened rows affect the same coefficient.
+        Bound on the lost information about one coefficient if all shortened rows affect the same coefficient.
     """
 
     matrix: NoisyMatrix
@@ -194,7 +195,7 @@ class FirstStep(Pilot):
     Parameters
     ----------
     began : Start
-        Coefficients before the step, and the predictors of the Hessian.
+        Coefficients before the step, and the whitened predictors with which the Hessian was released.
     hessian : ReleasedHessian
         Hessian with which the step was computed.
     T, T_inverse : ndarray, shape (m, m)
@@ -337,7 +338,11 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """Return the variance of a row's score, computed from released products of scores or from `sigma` (stage 4)."""
+        """Return the variance of a row's score (stage 4).
+
+        The variance is computed from released products of scores. Without such a release it is computed from the
+        residual scale ``x.sigma``, under equal error variances.
+        """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
         if first.products is not None and not self.robust:
@@ -381,13 +386,18 @@ class Steps(OneStep):
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
         """Return a lower bound on the sum of squared residuals, and the part of the sum that the histogram misses.
 
-        Both results are divided by `variance`. The histogram of score lengths may miss rare outcomes: they have long
-        scores beyond a gap in the histogram, and are too few to exceed the noise of any bin. An upper bound on the sum
-        is known from the first release of second moments. The sum of all squared residuals is released without a clip
-        in two cases: if the sum in the histogram is much smaller than the upper bound, or if the response may have two
-        values, one of them rare. If the sum would be too noisy, it is not released; then a response with a rare value
-        is assumed to have the upper bound as its sum. In all other cases, for other losses, and for rows of privacy
-        units, the histogram is assumed to miss nothing.
+        Both results are divided by `variance`. The histogram of score lengths may miss rare outcomes: the scores of
+        rare outcomes lie beyond a gap in the histogram, and are too few to exceed the noise of any bin. An upper bound
+        on the sum is known from the first release of second moments. The sum of all squared residuals, without
+        clipping, is wanted in two cases:
+
+        - the sum in the histogram is much smaller than the upper bound;
+        - the response may have two values, one of them rare.
+
+        A wanted sum is released unless its noise would be too large. If the noise would be too large and the response
+        may have a rare value, the sum is assumed to equal the upper bound. In all other cases without a release the
+        lower bound is 0 and the histogram is assumed to miss nothing. These cases include fits without intervals,
+        losses other than squared loss, and rows that belong to privacy units.
 
         Parameters
         ----------
@@ -422,7 +432,8 @@ class Steps(OneStep):
     def mean_square(self, x: Start, products: FloatArray) -> float:
         """Return the mean square of psi, the loss's derivative, computed from products of scores.
 
-        In a model with an intercept, it is the product for the intercept; otherwise it is the mean over coordinates.
+        In a model with an intercept, the mean square is computed from the entry of `products` that belongs to the
+        intercept; otherwise it is computed from the mean of the diagonal entries.
         """
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
@@ -475,7 +486,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # part of the estimate's change from the first to the final clip that exceeds noise
+        # part of the estimate's change from the first to the final clipping threshold that exceeds noise
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -510,8 +521,8 @@ class Steps(OneStep):
         """Return two bias bounds for each column with wide bounds: for clipped scores and for shortened Hessian rows.
 
         For a column with wide bounds, all clipped rows are assumed to affect this column's coefficient and no other
-        coefficient. For other columns, clipped rows are assumed to affect different coefficients. With a bounded psi
-        this is assumed for all columns, because a bounded psi limits the effect of a row's residual.
+        coefficient. For other columns, clipped rows are assumed to affect different coefficients. If the loss has a
+        bounded derivative, which limits the effect of a row's residual, this is assumed for all columns.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

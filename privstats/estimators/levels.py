@@ -1,6 +1,6 @@
 """Choice of the factor levels that have enough rows for the budget, and notes on the other levels.
 
-Docstrings call this stage L; it follows the release of scales. All values here are public or released.
+Docstrings call this stage L; it follows the release of scales. All values in this module are public or released.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class KeptLevels:
     least : float
         Smallest count of a kept level; inf without factors.
     rare_values : tuple of (int, float)
-        Numeric columns that seem to have only two values, of which the rarer value occurs in too few rows. A pair
-        contains the column's position and the number of rows with the rarer value.
+        Numeric columns that seem to have only two values and whose rarer value occurs in too few rows. A pair contains
+        the column's position and the number of rows with the rarer value.
     rarer : float
         Number of rows with the rarer value, if the response may have only two values; otherwise inf (`Scales`).
     clamped : tuple of Note
@@ -97,7 +97,7 @@ class KeptLevels:
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
-        """Return the object for a fit that keeps all levels and all rows."""
+        """Return the `KeptLevels` of a fit that keeps all levels and all rows."""
         return cls(None, (), (), np.zeros((c, 0)), np.zeros(c), unread=np.zeros((c, 0)))
 
     @property

@@ -137,7 +137,11 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
+        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
+        largest eigenvalue of the noise matrix is about twice as large.
+        """
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __post_init__(self) -> None:
@@ -185,7 +189,11 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first release of second moments (in column variances) at which Newton steps converge."""
+        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
+        largest eigenvalue of the noise matrix is about twice as large.
+        """
         return MATRIX_NOISE * sparsest(self.taus)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
