@@ -2,7 +2,8 @@
 
 A row's score is ``x psi``. Predictors w are whitened by the information of synthetic rows with the released moments.
 The whitened score is ``w p`` with leverage |w| and Pearson residual p, and the length of this product is clipped. A row
-with high leverage and a small residual therefore remains unchanged. Intervals allow for the bias of the last clip.
+with high leverage and a small residual therefore remains unchanged. Intervals allow for the bias that clipping of the
+final score causes.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class LikelihoodSteps:
     loss : Likelihood
         Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
-        Assumption on the number of large scores beyond the released histogram.
+        Assumption about long scores that noise in the released histogram hides. With "cautious", more hidden long
+        scores are assumed than with "usual", and all clipped scores, not only a part, may affect the same coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -278,7 +280,10 @@ class LikelihoodStep(OneStep):
         return self.loss.family.weight(self.eta(at))
 
     def spread(self, at: Start) -> float:
-        """Return the root of the synthetic rows' mean information, which is the sd of psi if the model is correct."""
+        """Return the root of the synthetic rows' mean information.
+
+        If the model is correct, this root is the standard deviation of psi, the derivative of a row's loss.
+        """
         return float(self.information(at).mean()) ** 0.5
 
     @property
@@ -394,7 +399,7 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum that a clip at each radius removes from scores under the model, shape (radii, m).
+        """Return the expected sum that clipping at each radius removes from scores under the model, shape (radii, m).
 
         Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to exceed the
         noise of the histogram. Therefore this part of the bias is computed from the model.
@@ -430,7 +435,7 @@ class NewtonSteps(LikelihoodStep):
         best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
         B = float(tried[best])
         release = self.ask(question.inside(B), by=self.by.vector)
-        score = release.value + taken[best]  # corrects the clip's expected bias, which is due to rare outcomes
+        score = release.value + taken[best]  # corrects the expected clipping bias that rare outcomes cause
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         known, V = np.linalg.eigh(self.informed(start, metric))
         squared = (noise * B / self.sizes.rows) ** 2

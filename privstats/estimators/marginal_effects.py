@@ -2,8 +2,8 @@
 
 The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``; the effect of a dummy is the mean change
 of the mean response when its factor changes from the reference to its level. Each column of the formula is changed
-alone: products with other predictors are held fixed. Standard errors contain the error of theta, by the delta method
-and given the predictors in the sample, and the noise of the released sums.
+alone: products with other predictors are held fixed. Standard errors are conditional on the predictors in the sample.
+They include the error of theta (delta method) and the noise of the released sums.
 """
 
 from __future__ import annotations

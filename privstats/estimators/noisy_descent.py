@@ -42,7 +42,9 @@ UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bou
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the largest eigenvalue of its noise (`edge`)
-USUAL_PART = 0.8  # no coefficient is reported if the limit from HESSIAN_EDGE exceeds this multiple of curvature / p
+# USUAL_PART: no coefficient is reported if the lower limit of the Hessian's eigenvalues exceeds this multiple of (the
+# largest curvature of a row's loss) / (number of coefficients).
+USUAL_PART = 0.8
 MOST_QUESTIONS = 1000  # largest number of steps; each step is a query of the data in the plan
 MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains
 OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in scales of the response
@@ -64,13 +66,14 @@ class NoisyGradientDescent:
     matrix therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal (in the paper 2 r^2
     everywhere).
 
-    Intervals: with M the Hessian and ``R = I - eta M`` the noise of the last iterate has the covariance
-    ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``, to which the sandwich is added. The remaining
-    error of the start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below half the noise's largest
-    eigenvalue (`edge`) are raised to this value. This is justified for predictors with declared scales (`Scale`), which
-    imply larger variances, unless the predictors are collinear; a note says so if noise is large. If a predictor has no
-    declared scale, the remaining error is computed from a lower bound on M. Directions in which more than the share
-    `MOST_LEFT` of the start's error may remain are not reported.
+    Intervals: with M the Hessian and ``R = I - eta M`` the noise of the last iterate has the covariance ``eta^2 s^2
+    sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``, to which the sandwich is added. The remaining error of the
+    start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below half the noise's largest eigenvalue
+    (`edge`) are raised to this value. This is justified for predictors with declared scales (`Scale`), which imply
+    larger variances, unless the predictors are collinear. If noise exceeds the information on some combination of the
+    predictors, a note states that intervals then rest on the declared scales. If a predictor has no declared scale, the
+    remaining error is computed from a lower bound on M. Directions in which more than the share `MOST_LEFT` of the
+    start's error may remain are not reported.
 
     Parameters
     ----------
@@ -128,7 +131,10 @@ class NoisyGradientDescent:
 
     @property
     def curvature(self) -> float:
-        """Largest curvature of a row's loss: the squared length `clip` times the largest slope of psi."""
+        """Largest curvature of a row's loss: ``clip^2`` times the loss's largest second derivative.
+
+        The derivative is taken with respect to the linear predictor, in residual scales.
+        """
         return self.clip**2 * self.loss.largest_slope
 
     @property
@@ -225,7 +231,8 @@ class NoisyGradientDescent:
         estimate : NormalEstimate
             Estimate of the fit.
         one : ndarray, shape (c,)
-            Std errors of one Newton step with ``mech="newton"`` and that method's budget share for the score.
+            Approximate std errors of the method ``mech="newton"``: the std errors of one Newton step whose score has
+            the budget share that ``mech="newton"`` gives to its final score.
         """
         other, (value, _, low, high) = instead(self.loss), estimate.coefficients()
         times = float(np.median((high - low) / (2 * ndtri(0.975) * one)))
@@ -268,14 +275,17 @@ class NoisyGradientDescent:
 
 @dataclass(frozen=True)
 class NoisyNewton(NoisyGradientDescent):
-    r"""Noisy Newton: K steps ``theta <- theta - eta (H + W)^-1 (g + N)`` for mean score g, Hessian H, noise N and W.
+    r"""Noisy Newton: K steps ``theta <- theta - eta (H + W)^-1 (g + N)``.
 
-    A Hessian is released in each step. The proof of privacy is the proof for `NoisyGradientDescent`. The budget mu^2 is
-    divided into 2 K + 2 equal parts: one part for each of the K scores and K Hessians of the steps, one for the Hessian
-    at the last iterate, and one for the score variance. Eigenvalues of a Hessian are raised to the largest eigenvalue
-    of its noise, ``sqrt(2 p)`` sds. Steps are at most three residual scales long. Both limits are post-processing.
+    Here g is the mean score, with noise N, and H is the Hessian per row, with noise W. Each step releases g + N and
+    H + W. The proof of privacy is the proof for `NoisyGradientDescent`. The budget mu^2 is divided into 2 K + 2 equal
+    parts: one part for each of the K scores and K Hessians of the steps, one for the Hessian at the last iterate, and
+    one for the score variance. Eigenvalues of H + W are raised to the largest eigenvalue of W, ``sqrt(2 p)`` noise sds
+    of a diagonal entry for p coefficients. Steps are at most three residual scales long. Both limits are
+    post-processing.
 
-    Intervals: with ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
+    Intervals: let M be the Hessian at the last iterate, H_k the raised matrix H + W of step k, and s the sd of N. With
+    ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
     ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'``. The paper includes the noise of the last step only.
     """
 
@@ -432,7 +442,10 @@ class ScaledRows:
         return value[:-1], value[-1] / self.both.weight + self.both.largest * present / self.n, sd
 
     def hessian(self, at: Iterate, name: str, item: str = "") -> Sum:
-        """Return the query for the Hessian: the sum of ``w slope x x'`` over rows x, with weight w and slope of psi."""
+        """Return the query for the Hessian: the sum of ``w d x x'`` over rows x.
+
+        Here w is the weight of a row, and d is the second derivative of the row's loss.
+        """
         loss, _ = self.at(at)
         within = Products(self.box.c, self.clip * loss.largest_slope**0.5)
         return Sum(name, self.weighed(loss, self.P, at, squared=True), within=within, item=item)

@@ -54,7 +54,8 @@ class PerturbedLikelihood:
     split : float
         Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption on the number of long rows beyond the released histogram.
+        Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
+        are assumed than with "usual", and all shortened rows, not only a part, may affect the same coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -104,8 +105,8 @@ class PerturbedLikelihood:
 def hessian_share(noise: float) -> float:
     """Return the Hessian's share of the budget.
 
-    A Hessian that does not exceed its noise needs a larger share: without it no coefficient is reported, even if the
-    minimiser is precise.
+    If the smallest eigenvalue of the released Hessian does not exceed its noise, coefficients are not reported, even if
+    the minimiser is precise. The share therefore increases with the noise, within the limits `HESSIAN_WITHIN`.
 
     Parameters
     ----------
@@ -129,8 +130,8 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
-        Mean of |psi|. If a row is longer than the radius, its weight shortens the row's score by this number times the
-        row's excess length.
+        Mean of |psi|, where psi is the derivative of a row's loss. If a row is longer than the radius, its weight
+        shortens the row's score by this number times the row's excess length.
     m : int
         Number of coordinates.
     tail : Tail

@@ -59,7 +59,7 @@ class Problem:
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        Assumption on the number of long scores beyond the released histogram.
+        Assumption on the number of long scores that noise in the released histogram hides.
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
@@ -120,11 +120,13 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            The user's choice. The value "usual" stands for the assumption `scores`. If `scores` is "usual" too, the
-            true counts in hidden bins are assumed to exceed the fitted counts by at most a part of the noise: the share
-            of the noise that can affect one coefficient. If a predictor's bounds are far beyond its values, long scores
-            are possible. The assumption is then "far": the true counts may exceed the fitted counts by the whole noise,
-            and counts fall no faster than a finite variance requires.
+            The user's choice. With "cautious", the assumption is ``TAILS["cautious"]``. With "usual", the assumption
+            depends on the kind of score: its name in `TAILS` is `scores`. A hidden bin is a bin of the histogram of
+            score lengths whose count does not exceed noise. If `scores` is "usual" too, the true counts in hidden bins
+            are assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)`` times `RESIDUE` noise
+            sds, for m coordinates. If, in addition, a predictor's bounds are far beyond its values, long scores are
+            possible. The assumption is then "far": the true counts may exceed the extrapolated counts by `RESIDUE`
+            noise sds, and each extrapolated count is half the previous count, the largest ratio with a finite variance.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -205,7 +207,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The last score with its noise: a released sum of clipped scores, or computed from a perturbed loss's minimiser.
+    """The last score with its noise: a released sum of clipped scores, or the score at a perturbed loss's minimiser.
 
     Parameters
     ----------
@@ -500,7 +502,10 @@ class OneStep(Problem, ABC):
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
-        """Return the typical size of a coordinate of a row's last score; by default 1, since psi has sd 1."""
+        """Return the typical size of a coordinate of a row's last score; by default 1.
+
+        The default is for losses whose derivative psi has standard deviation 1.
+        """
         return 1.0
 
     @property

@@ -79,9 +79,10 @@ class TwoStrips(Lengths):
     Parameters
     ----------
     lost : float
-        Bound on the bias along one coefficient that is due to rows shortened to the curvature limit. If no count of
-        lost lengths exceeds noise, the bound assumes as many shortened rows as the noise sd of a count, with lost
-        lengths in the first bin.
+        Bound on the bias of one coordinate of the score that is due to rows shortened to the curvature limit. The lost
+        length of a score is the part of its length that shortening of its row removes; a histogram of lost lengths is
+        released. If no count of this histogram exceeds noise, the first bin is assumed to have a count of one noise
+        sd, and the other bins are assumed to be empty.
     """
 
     lost: float = 0.0
@@ -136,8 +137,9 @@ class PerturbedSquares(OneStep):
     def equation(self, more: bool = False) -> Fitted:
         """Release the second moments A, whiten the predictors by A, and make the remaining releases.
 
-        After whitening, the minimiser's noise has the shape of the sampling error, and its ridge shrinks all directions
-        equally. Whether a direction is identified is decided in the coordinates in which A was released.
+        After whitening, the covariance of the minimiser's noise is proportional to the covariance of the sampling
+        error, and the ridge shrinks all directions equally. Whether a direction is identified is decided in the
+        coordinates in which A was released.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -302,7 +304,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def curvature(self) -> float:
-        """Limit on the curvature of a row's loss: the largest for which the last of `BOUNDED_RIDGES` gives privacy."""
+        """Largest curvature of a row's loss for which the largest ridge in `BOUNDED_RIDGES` suffices for privacy."""
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
@@ -338,8 +340,8 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score lengths at the starting coefficients.
 
-        If the squared length of a row exceeds the limit on curvatures, the row is shortened at any clip. The lengths
-        that the scores of such rows lose are counted in further bins.
+        If the squared length of a row exceeds the curvature limit, the row is shortened at every clipping threshold.
+        The lengths that the scores of such rows lose are counted in further bins.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -353,7 +355,7 @@ class PerturbedSquares(OneStep):
 
         If the sum of squares in the histogram is much smaller than expected for residuals of unit variance, the
         histogram is taken to miss rare outcomes. The residuals of rare outcomes have the same sign, so the scores of
-        all rare outcomes may lie along one coefficient.
+        all rare outcomes may affect the same coefficient.
         """
         m, n = self.m, self.rows
         seen = float((lengths.counts * lengths.lengths**2).sum())
@@ -388,9 +390,9 @@ class PerturbedSquares(OneStep):
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return the bias bound of each coordinate, shape (m,).
 
-        Clipped lengths are divided among coordinates in proportion to squared scores. Scores that the histogram misses
-        may all lie along one coordinate. The bound for lengths that shortened rows lose is the same for all
-        coordinates.
+        The lengths that clipping removes are divided among coordinates in proportion to squared scores. All scores that
+        the histogram misses may affect the same coordinate. The bound for lengths that shortened rows lose is the same
+        for all coordinates.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -398,7 +400,7 @@ class PerturbedSquares(OneStep):
         return clip.excess - self.clipped_size(lengths, clip, self.m) + each
 
     def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return a bound on the bias that the clip causes along one of m coordinates."""
+        """Return a bound on the bias that clipping causes in one of m score coordinates."""
         return float(lengths.taken(np.r_[clip.radius], m, self.tail)[0])
 
     # stage 5: the estimating equation
@@ -446,7 +448,10 @@ class PerturbedSquares(OneStep):
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return a bias bound for each column with wide bounds, if all clipped scores lie along its coefficient."""
+        """Return a bias bound for each column with wide bounds.
+
+        The bound holds if all clipped scores affect the coefficient of the column.
+        """
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
 
@@ -458,7 +463,7 @@ class CutHessian(Hessian):
     Parameters
     ----------
     cut : float
-        Upper bound on the information along one coefficient that shortening removed.
+        Upper bound on the information about one coefficient that shortening removed.
     """
 
     cut: float
@@ -476,7 +481,7 @@ class PerturbedHuber(PerturbedSquares):
 
     @property
     def tilt_share(self) -> float:
-        """Share of the coefficients' budget for the random linear term, for a bounded psi; the ridge uses the rest."""
+        """Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge."""
         return BOUNDED_TILT
 
     @cached_property
@@ -506,11 +511,11 @@ class PerturbedHuber(PerturbedSquares):
         return of_shortest(clip_at, self.curved)
 
     def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return a bound on the bias that the clip and the curvature limit cause along one of m coordinates."""
+        """Return a bound on the bias that clipping and the curvature limit cause in one of m score coordinates."""
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return each score's length after a clip at each of k radii and the curvature limit, shape (5 * bins, k)."""
+        """Return each score's length after clipping at each of k radii and the curvature limit, shape (5 * bins, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:

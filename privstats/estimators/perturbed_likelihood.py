@@ -2,8 +2,8 @@
 
 With Newton steps the noise of a released Hessian multiplies the error of the step. A perturbed minimiser uses the exact
 Hessian inside the mechanism. A released Hessian is needed only for inference and to remove the ridge's bias. The rough
-fit is the rough fit of the Newton steps. The later stages are: 1 a first step; 2 score lengths; 3 coefficients;
-4 Hessian and squared scores.
+fit is the same as for Newton steps. Comments in the code number the later stages: 1 a first step; 2 score lengths; 3
+coefficients; 4 Hessian and squared scores.
 
 Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score).
 To first order, the solution of the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)``, where tilt is the
@@ -72,7 +72,8 @@ class PerturbedLogLink:
     loss : Likelihood
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
-        Assumption on the number of large scores beyond the released histogram.
+        Assumption about long scores that noise in the released histogram hides. With "cautious", more hidden long
+        scores are assumed than with "usual", and all clipped scores, not only a part, may affect the same coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -146,8 +147,9 @@ class TiltedLogLink(LikelihoodStep):
         If responses do not follow the family, the starting coefficients from least squares on a transformed response
         are biased, the intercept most of all. Without this step the ridge would preserve a part of the bias. Scores are
         clipped at the largest threshold that the noise allows, because a large bias makes most scores long. The step is
-        multiplied by the share of the squared score that is not due to noise. A score that requires means larger by a
-        factor 1 + c requires a change of eta by log(1 + c) only, so a step that changes eta by c > 1 is shortened.
+        multiplied by the share of the squared score that is not due to noise. Let c be the change of the linear
+        predictor eta that the step causes. The score then indicates that the means are too small by a factor 1 + c, and
+        a change of eta by log(1 + c) suffices. A step with c > 1 is therefore shortened.
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -193,7 +195,7 @@ class TiltedLogLink(LikelihoodStep):
         """Return the clipping threshold with the shortest interval, and the limit on the curvature of a row's loss.
 
         Scores of small counts are skewed, and rows with long scores may be too few to exceed the histogram's noise.
-        Therefore the expected bias of the clip under the model is computed with synthetic rows and added to the bound.
+        Therefore the expected bias of clipping under the model is computed with synthetic rows and added to the bound.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -206,7 +208,7 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return each score's length after a clip at each of k radii and the curvature limit, shape (sizes, k).
+        """Return each score's length after clipping at each of k radii and the curvature limit, shape (sizes, k).
 
         A score of a given size may belong to any row. The returned length is therefore a mean over synthetic rows, with
         weights proportional to the squared lengths of the rows. If tails have a finite variance, long scores are
@@ -226,7 +228,7 @@ class TiltedLogLink(LikelihoodStep):
         return left
 
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the length of the expected sum that a clip at each radius removes from all scores, shape (k,)."""
+        """Return the length of the expected sum that clipping at each radius removes from all scores, shape (k,)."""
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
         if not len(y):

@@ -33,7 +33,9 @@ from privstats.sets.weighted_losses import WeightedLosses
 
 SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss, relative to its curvature; this ratio determines the smoothing
 SMOOTHED = (1e-3, 0.3)  # limits of the smoothing half-width of check losses, in half-ranges of the response
-SPLIT = 0.93  # budget share of the random linear term; least mean error in `benchmarks.knorm_figure2`, eps 1/16 to 2
+# SPLIT: budget share of the random linear term. In `benchmarks.knorm_figure2`, with eps from 1/16 to 2, this value has
+# the smallest mean error.
+SPLIT = 0.93
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,9 @@ class PlainPerturbedLikelihood:
 
         The penalty that the user requested (the option `ridge`) is not removed. Let gamma be the penalty to remove. The
         step ``H^-1 gamma theta`` would remove it. H is the Hessian of rows that are uniform in their bounds. It is
-        larger than the Hessian of most data, so that a part of the penalty remains. Let x be gamma divided by an
-        eigenvalue of H plus the user's penalty. The eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x exceeds 1:
-        then theta is mostly noise, and the penalty limits this noise.
+        larger than the Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let ``x
+        = gamma / (h + user's penalty)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x
+        exceeds 1: then theta is mostly noise, and the penalty limits this noise.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Quantile regression: steps on smoothed losses or a perturbed minimiser, then two Newton steps on the check loss.
 
-The score of the check loss is bounded, so residuals need no clip; only the length of a row's whitened predictors must
-be limited. Before the last two steps the iterate must lie in a region in which the loss is nearly quadratic. Steps on
-losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is bounded
+The score of the check loss is bounded, so residuals need no clipping; only the length of a row's whitened predictors
+must be limited. Before the last two steps the iterate must lie in a region in which the loss is nearly quadratic. Steps
+on losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is bounded
 whatever the density of the responses. Both last steps use the same Hessian. The part of the score's change that the
 Hessian does not predict gives a bound on the Hessian's error. Comments in the code number the stages.
 """
@@ -124,7 +124,8 @@ class QuantileSteps:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        Assumption on the number of long rows beyond the released histogram.
+        Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
+        are assumed than with "usual", and all shortened rows, not only a part, may affect the same coefficient.
     """
 
     noises: Noises = NORMAL
@@ -167,7 +168,8 @@ class PerturbedQuantile:
     split : float
         Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption on the number of long rows beyond the released histogram.
+        Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
+        are assumed than with "usual", and all shortened rows, not only a part, may affect the same coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / coefficients is below `FEW_ROWS` (`models/quantile_regression.py`).
         Above this limit only the median has intervals.
@@ -382,7 +384,7 @@ class Tried(Centred):
     step: FloatArray
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error of the score's change that the Hessian predicts; at most 1.
+        """Return the relative error with which the Hessian predicts the change of the score; at most 1.
 
         For a quadratic loss the two scores differ by the Hessian times the step, plus noise. The expected square of the
         noise is subtracted from the squared error.
@@ -436,7 +438,8 @@ class OneOrder(OneStep):
     def spread(self, at: Start) -> float:
         """Return the standard normal density at the tau-quantile.
 
-        It is the change of the expected psi per unit of the linear predictor, for normal residuals with sd 1.
+        For normal residuals with sd 1, this density is the derivative of the expected psi with respect to the linear
+        predictor, where psi is the derivative of the check loss.
         """
         return _density(self.tau)
 
@@ -595,7 +598,8 @@ class OneOrder(OneStep):
         inside = 2 * residuals.density * sigma  # share of the rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
-        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)  # with the widest kernel
+        # largest candidate radius: with a kernel of half-width `DENSITY_WIDEST`, noise is the share `MATRIX_NOISE`
+        most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)
         tried = np.r_[least, size[(size > least) & (size < most)]]
         wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * inside))
         width = np.clip(wide, *KERNEL_WITHIN)
@@ -758,7 +762,7 @@ class CheckSteps(OneOrder):
     def level(self, meat: NoisyMatrix, usual: float) -> float:
         """Return the mean eigenvalue of a noisy score variance, shrunk toward `usual` by the noise in the difference.
 
-        At tau = .5 the square of psi is 1/4 for every row, so that `usual` is exact.
+        At tau = .5 the squared derivative of the check loss is 1/4 for every row, so that `usual` is exact.
         """
         if self.tau == 0.5:
             return usual

@@ -88,7 +88,7 @@ class SufficientStatistics:
 
 @dataclass(frozen=True, eq=False)
 class UnclippedSquares(Problem):
-    """The fit of least squares to a response within declared bounds, whose score needs no clip."""
+    """The fit of least squares to a response within declared bounds, whose score needs no clipping."""
 
     @property
     def signal(self) -> float:
@@ -106,8 +106,8 @@ class UnclippedSquares(Problem):
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of products of whitened scores, clipped at a radius that few normal scores exceed.
 
-        Rare outcomes may have scores beyond the clip. Therefore the trace of the result is at least the trace under
-        equal error variances.
+        Rare outcomes may have scores longer than the clipping radius. Therefore the trace of the result is at least the
+        trace under equal error variances.
         """
         question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
@@ -386,9 +386,11 @@ class Moments(UnclippedSquares):
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
         """Return the public range of unidentified coefficients (`PublicBox.public_range`), or None.
 
-        None is returned without factors or without unidentified directions. The indicator of a level is a linear
-        combination of the factor's columns, and the information about a rare level may be much smaller than the noise.
-        Numeric columns whose values cover a part of their bounds have about equal information in all directions.
+        None is returned without factors or without unidentified directions. With factors, unidentified directions are
+        expected: the indicator of a level is a linear combination of the factor's columns, and the information about a
+        rare level may be much smaller than the noise. The public range then bounds the coefficients along these
+        directions. For numeric columns alone no range is used: their values cover a part of their bounds, and the
+        information is about equal in all directions.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
@@ -462,7 +464,9 @@ class Moments(UnclippedSquares):
 
 @dataclass(frozen=True, eq=False)
 class LevelCoordinates:
-    """Whitened predictors: a predictor for each level of a factor, which is zero at other levels, and further ones.
+    """Whitened predictors: one for each level of a factor, and the predictors that belong to no level.
+
+    The predictor of a level is zero at the other levels.
 
     Parameters
     ----------
@@ -524,12 +528,12 @@ def moments_of_box(
 
 
 def least_count(count: FloatArray) -> FloatArray:
-    """Return the lower 97.5 % confidence limit, in noise sds, of a count that is used only beyond `LEVEL_SEEN` sds.
+    """Return the lower 97.5 % confidence limit of a true count whose released count exceeds `LEVEL_SEEN`, in noise sds.
 
-    Some counts exceed the threshold `LEVEL_SEEN` only because of positive noise. Given that the count exceeds the
-    threshold, its noise has a truncated normal distribution. The limit is the true count k with
-    ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``, and at least `HIDDEN`, because smaller true counts rarely
-    exceed the threshold.
+    Released counts, in noise sds, are used only above this threshold. Some exceed it only because of positive noise.
+    Given that the count exceeds the threshold, its noise has a truncated normal distribution. The limit is the true
+    count k with ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``, but at least `HIDDEN` (3 noise sds), because
+    with smaller true counts the released count rarely exceeds the threshold.
 
     >>> least_count(np.array([6.5, 8.0, 10.0, 20.0])).round(2)
     array([ 3.  ,  5.63,  8.03, 18.04])
@@ -562,7 +566,10 @@ def cross_product_variance(A: NoisyMatrix, j: int) -> float:
 
 
 def schur_complement(A: FloatArray, first: int | None) -> FloatArray:
-    """Return the second moments about the mean of all columns other than the intercept, whose position is `first`."""
+    """Return second moments about the column means, for all columns other than the intercept.
+
+    The position of the intercept is `first`. Without an intercept (None), the matrix is returned unchanged.
+    """
     if first is None:
         return A
     others = [j for j in range(len(A)) if j != first]
