@@ -1,15 +1,17 @@
-"""The constants of the engine, in one table: multiples of a noise standard deviation, shares, and limits.
+"""The constants of the estimators: multiples of a noise standard deviation, shares, and limits.
 
-m is the number of coordinates. Lengths are in standard deviations of a coordinate, so that a typical row has length
-sqrt(m); "sds" are standard deviations of the noise of the release in question. All constants are public.
-``python -m benchmarks.constants`` measures coverage and interval length with each constant halved and doubled. Budget
-shares are in the mapping `SHARES` of each estimator's module.
+The first second moments (coarse matrix) are the first release of second moments of the standardised columns and the
+response. A minimiser is the minimiser of a perturbed loss. The symbol m is the number of coordinates. Lengths are in
+standard deviations of a coordinate, so that a typical row has length sqrt(m); "sds" are standard deviations of the
+noise of the release in question. All constants are public. ``python -m benchmarks.constants`` measures coverage and
+interval length with each constant halved and doubled. Budget shares are in the mapping `SHARES` of each estimator's
+module.
 """
 
 from __future__ import annotations
 
 # --- scales of columns, and levels of factors (modules frame, levels)
-MOST_CENTER = 0.999  # largest size of the released mean of a column, as a share of the half-range of its bounds
+MOST_CENTER = 0.999  # largest absolute value of a column's released mean, in half-ranges of the column's bounds
 WIDE = 5.0  # limit of standardised values, in column scales, when scales are released a second time
 READABLE = {"normal": 19.0, "pure": 28.0}  # least rows of a level kept in the fit, in noise sds of a Hessian entry
 READ_IF_HELD = 8.0  # least rows of a level kept in the fit, in noise sds of an entry, if a ridge holds them throughout
@@ -17,16 +19,16 @@ MOST_LEFT_OUT = 0.25  # rare levels are left out of the fit only while they hold
 TWO_ENDED = 0.6  # a response may have only two values if its variance is above this share of the largest for its mean
 RARE_YES = 0.1  # a value of a two-valued response is taken as rare below this share of the rows
 
-# --- columns and matrices before a perturbed minimiser (frame, preconditioner, adaptive)
+# --- releases of columns and matrices that precede a perturbed minimiser (frame, preconditioner, adaptive)
 LEAST_RANKS = 5.0  # smallest (rows x budget of the query) at which a scale is released as an order statistic
-TAIL_SHARE = (0.03, 0.3)  # limits of LEAST_RANKS / (rows x budget), the share of distances above the quantile
+TAIL_SHARE = (0.03, 0.3)  # limits of 1 - p, with p the probability of the quantile of |x - median| that gives a scale
 NARROWEST = 1e-5  # lower limit of scales and distances (in half-ranges) and of smoothing widths (in residual scales)
-LEAST_SPREAD = 1.8  # a scale is at least (noise sd of the mean, or first scale) / LEAST_SPREAD if many values are equal
-COARSE_WITHIN = (0.06, 0.25)  # limits of the coarse matrix's budget share: noise with the whole budget / MATRIX_NOISE
-COARSE_BESIDE = 0.19  # largest budget share of the coarse matrix, if the Hessian at the minimiser has the same share
-AGAIN = 0.7  # budget of the matrix of whitened rows, divided by the coarse matrix's budget; lower limit: SHARES
-HELD_NOISE = 0.1  # rows are shortened until noise is this share of second moments (half before Newton steps)
-SECOND_HELD = 0.4  # second matrix: rows are shortened until noise is this share of the coarse matrix's least eigenvalue
+LEAST_SPREAD = 1.8  # a scale is at least (noise sd of the column's mean) / LEAST_SPREAD, in case many values are equal
+COARSE_WITHIN = (0.06, 0.25)  # limits of the budget share of the first released second moments before a minimiser
+COARSE_BESIDE = 0.19  # largest budget share of the first second moments, if the Hessian has an equal budget share
+AGAIN = 0.7  # budget of the second moments of whitened rows, divided by the budget of the first second moments
+HELD_NOISE = 0.1  # rows are shortened until the noise of their second moments is this share of the moments
+SECOND_HELD = 0.4  # whitened rows are shortened until noise is this share of the first moments' least eigenvalue
 HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of the squared length of shortened rows in second moments, divided by m
 
 # --- the perturbed minimiser of least squares (module perturbed_least_squares)
@@ -34,21 +36,21 @@ TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear ter
 BOUNDED_TILT = 0.88  # TILT_SHARE for losses of limited curvature; with a larger ridge, fewer scores must be shortened
 BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, divided by the number of rows, for losses of limited curvature
 SUM_SEEN = 0.3  # a sum of squared score lengths below this share of its expectation is taken to miss rare large scores
-SQUARES_NOISE = 0.5  # share of the expected score variance: largest noise of released squares, and lower limit of them
+SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a share of the expected score variance
 
-# --- coarse matrix and starting coefficients (module preconditioner)
+# --- first released second moments (coarse matrix) and starting coefficients (module preconditioner)
 MOST_STEPS = 2.3  # largest expected interval length of Newton steps for means, divided by the length without privacy
-MOST_FIRST_NOISE = 0.375  # largest noise of the coarse matrix, in variances of a column, at which Newton steps converge
+MOST_FIRST_NOISE = 0.375  # largest noise of the first second moments (sqrt(columns) x entry sd) at which steps converge
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
 # --- histograms of score lengths, and counts that noise hides (module histogram)
 VISIBLE = 2.3  # a count, sum or eigenvalue above this many noise sds is taken as real; false alarm rate .01
 AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # noise sds above which bins after a gap are real; false alarms: 1e-5, 1e-4
-WIDE_WINDOWS = (4, 8)  # numbers of hidden bins that are summed to detect a slow tail (sum above VISIBLE noise sds)
+WIDE_WINDOWS = (4, 8)  # numbers of hidden bins that are summed to detect a slowly decreasing tail of counts
 RESIDUE = 1.0  # counts of score lengths in hidden bins may exceed their fitted size by this many noise sds
 FALLING = 1.1  # ratio of successive extrapolated counts of bins, divided by the ratio of the last visible counts
-ALONG_SEEN = 4.0  # sqrt(ALONG_SEEN / m) is the largest share of clipped scores in visible bins along one coefficient
-ALONG_HIDDEN = 2.0  # sqrt(ALONG_HIDDEN / m) is the largest share of clipped scores in hidden bins along one coefficient
+ALONG_SEEN = 4.0  # the share sqrt(ALONG_SEEN / m) of lengths clipped in visible bins may affect one coefficient
+ALONG_HIDDEN = 2.0  # the share sqrt(ALONG_HIDDEN / m) of lengths clipped in hidden bins may affect one coefficient
 PER_BIN = 5  # number of log-uniform lengths that represent a bin of the histogram
 
 # --- choice between noisy moments and Newton steps (modules histogram, adaptive, least_squares, sufficient_statistics)
@@ -81,24 +83,24 @@ SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations, and largest 
 BURN_IN = 3  # number of Newton steps before the last one
 BURN_IN_EXCESS = 0.3  # weight of the clipping bias in a burn-in step's score, relative to the score's noise
 CURVATURES = (1.0, 4.0)  # limits of the curvature measured along a step, divided by the expected curvature
-FAR_PSI = 60.0  # limit of an unbounded psi; FAR_PSI sqrt(m) limits the lengths of Hessian rows and the first clip
+FAR_PSI = 60.0  # largest first clipping radius and largest length of Hessian rows, divided by sqrt(m)
 EVERY_SYNTHETIC = 4  # one in this many synthetic rows is used in sums over all possible responses
 UNUSUAL = 8.0  # a coefficient is not reported if its last step is more than this many times the expected step
-FEW_OUTCOMES = 8.0  # smallest effective number of rows of a coefficient, and of rare outcomes at the start
-ETA_SIGNAL = 2.0  # largest root mean square change of eta due to unidentified directions, ridges or intercept steps
+FEW_OUTCOMES = 8.0  # smallest effective number of rows with which a coefficient is reported
+ETA_SIGNAL = 2.0  # largest root mean square change of the linear predictor due to unidentified directions
 
 # --- perturbed minimisers (modules perturbed_likelihood, objective_perturbation, quantile_regression)
 LONG_ROW = 0.99  # quantile of the lengths of synthetic rows beyond which rows of the Hessian are shortened
 HESSIAN_NOISE = 0.07  # the Hessian's budget share is its relative noise with the whole budget, divided by HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
-PILOT_RIDGE = 0.3  # ridge of the first quantile fit and smallest eigenvalue of its Hessian, divided by rows x density
+PILOT_RIDGE = 0.3  # smallest eigenvalue of the Hessian in the first quantile fit, divided by (rows x density)
 
 # --- steps of a quantile regression (module quantile_regression)
-CLIPPED_AT = 10.0  # limit of the standardised response at the start; residuals beyond 1 / CLIPPED_AT are on a log axis
-NEAR_ORDER = 0.8  # probability of the quantile of |y - median| for a scale; for residuals, times min(tau, 1 - tau)
+CLIPPED_AT = 10.0  # largest absolute value of the standardised response in the starting least-squares fit
+NEAR_ORDER = 0.8  # the response's scale is computed from the quantile of |y - median| with this probability
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales
 SECOND_WIDTHS = (0.5, 0.3)  # smoothing half-widths of the second steps: wide ones bias slopes if scales vary with x
-CHECK_RADIUS = 1.5  # clipping radius of scores in quantile steps, smallest radius of Hessian rows, divided by sqrt(m)
+CHECK_RADIUS = 1.5  # clipping radius of scores in quantile steps on smoothed losses, divided by sqrt(m)
 DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, divided by the loss's largest curvature
 KERNEL_WIDTH = 1.3  # half-width of the density's kernel, in residual scales, times n^1/5
 KERNEL_WITHIN = (0.15, 1.0)  # limits of the half-width of the density's kernel, in residual scales

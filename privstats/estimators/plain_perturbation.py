@@ -113,8 +113,8 @@ class PlainPerturbedLikelihood:
 
         The penalty that the user requested (the option `ridge`) is not removed. Let gamma be the penalty to remove. The
         step ``H^-1 gamma theta`` would remove it. H is the Hessian of rows that are uniform in their bounds. It is
-        larger than the Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let ``x
-        = gamma / (h + user's penalty)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x
+        larger than the Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let
+        ``x = gamma / (h + user's penalty)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x
         exceeds 1: then theta is mostly noise, and the penalty limits this noise.
 
         Parameters
