@@ -178,7 +178,7 @@ class Grouping:
 
     @classmethod
     def of(cls, design: Any) -> Grouping:
-        """Return the object that builds the queries of columns of a design, one query per group if it has groups."""
+        """Return the builder of queries for a design's columns; with groups, a query is answered for each group."""
         return cls(len(design.group_levels))
 
     @property

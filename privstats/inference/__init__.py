@@ -1,1 +1,1 @@
-"""Estimates, distributions of their errors, and intervals, from released numbers alone; rows are never read here."""
+"""Estimates, distributions of their errors, and intervals, from released numbers alone; no module reads rows."""

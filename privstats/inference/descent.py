@@ -15,9 +15,11 @@ Step = tuple[FloatArray, float]  # matrix S by which a score was multiplied, and
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of the noise in the last iterate, and the matrix from the starting error to the last error.
+    """Return the covariance of the noise in the last iterate, and a matrix for the remaining starting error.
 
-    A step is ``theta <- theta - S (M (theta - theta_hat) + s Z)`` with normal Z: exact for a score with derivative M.
+    The matrix maps the error of the starting value to the error of the last iterate without noise; errors are
+    differences from the minimiser theta_hat. A step is ``theta <- theta - S (M (theta - theta_hat) + s Z)`` with
+    standard normal Z. This form of a step is exact if the score is linear in theta, with derivative M.
 
     Parameters
     ----------
@@ -31,7 +33,8 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
     covariance : ndarray, shape (c, c)
         Result C of the recursion ``C <- R C R' + s^2 S S'`` with ``R = I - S M``, which begins at 0.
     left : ndarray, shape (c, c)
-        Product of the matrices R; if the steps diverge, the identity, and the covariance is zero.
+        Product of the matrices R, which maps the starting error to the error of the last iterate. If the steps diverge,
+        the identity is returned, with a covariance of zero.
     """
     c = len(M)
     covariance, left = np.zeros((c, c)), np.eye(c)

@@ -51,7 +51,8 @@ FULL_RANK = 1e-6  # smallest ratio of a triangular matrix's diagonal entries at 
 EXACT = 1e-8  # relative size of a contrast's component in the null space below which it is a rounding error
 CELLS = 1000  # number of equally probable chi-square values in the computation of a noncentral F distribution
 VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std errors, that a note reports
-# smallest bias bound due to clipping or starting values, in std errors, that a note reports; `tidy` has all of them
+# MOVED: smallest bias bound due to clipping or starting values, in std errors, that a note reports. The table `tidy`
+# lists all bias bounds.
 MOVED = 1.0
 
 
@@ -362,8 +363,8 @@ class EstimatingEquation:
     def _ranges(self) -> FloatArray:
         """Return a matrix, shape (c, p), whose absolute row sums bound the coefficients before any release.
 
-        It is `within`, if given. Otherwise it follows from the bound `signal`: the square of a coefficient, times the
-        information about this coefficient, is at most the square of `signal`.
+        The matrix is `within`, if given. Otherwise the matrix follows from the bound `signal`: the square of a
+        coefficient, times the information about this coefficient, is at most the square of `signal`.
         """
         if self.within is not None:
             return self.within
@@ -399,9 +400,11 @@ class NormalEstimate(Estimate):
     hidden : ndarray, shape (k, l)
         Directions of theta about which the rows have no information at all.
     hidden_size : ndarray, shape (k,)
-        Largest size of the entries of `hidden` before cancellation; rounding errors are relative to it.
+        For each estimate, the size of the terms whose sums are the entries of its row in `hidden`. A sum of cancelling
+        terms is taken as zero if it is below `EXACT` times this size.
     unidentified : ndarray, shape (k, l)
-        Directions of theta with less information than noise, each times a bound on theta along it.
+        Directions of theta with less information than noise, each multiplied by a bound on the component of theta along
+        the direction.
     ranges : ndarray, shape (k, p)
         Public bounds: the absolute value of ``R theta`` is at most the absolute row sum of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
@@ -423,7 +426,8 @@ class NormalEstimate(Estimate):
     from_start : bool
         Whether `allowances` are for the starting value of an iteration.
     leaning : tuple of Allowance
-        Bounds on the errors that noise causes in `unidentified`.
+        Further bounds on the bias due to unidentified directions: noise in the Hessian changes these directions, and
+        the bounds in `unidentified` do not include this change.
     """
 
     names: tuple[str, ...]
@@ -600,7 +604,7 @@ class NormalEstimate(Estimate):
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
         """Return whether bias bounds due to unidentified directions are small, shape (q,).
 
-        They are compared with the lengths of intervals and with public ranges.
+        The bias bounds are compared with the lengths of intervals, with std errors and with public ranges.
         """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
@@ -787,8 +791,9 @@ class Stacked:
 
 
 def _root(equation: EstimatingEquation) -> FloatArray:
-    """Return a root L, ``L L'`` the sampling variance of theta, shape (k, k); equal predictors give proportional L.
+    """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of theta.
 
+    Equations with the same predictors, such as quantile regressions for several taus, have proportional matrices L.
     Let G be the matrix of `coordinates`, and z the score with respect to theta, so that G'z is the score with respect
     to t. Then L is ``G hessian^-1 G' (var z)^1/2``, for any G.
     """

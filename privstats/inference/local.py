@@ -24,7 +24,7 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 
     If each true answer is sent with probability pi, the estimate ``p = (mean - (1 - pi)) / (2 pi - 1)`` has variance
     ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). The estimate may lie outside [0, 1]; the variance
-    is computed for the nearest share inside.
+    is computed for the share in [0, 1] that is nearest to the estimate.
 
     Parameters
     ----------

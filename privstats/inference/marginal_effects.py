@@ -64,9 +64,10 @@ class MarginalEffects:
         return cls(tuple(columns), np.asarray(per_unit), plain.mapped(jacobian, shift, names).with_noise(noise))
 
     def in_units(self, per_unit: FloatArray) -> MarginalEffects:
-        """Return the effects in the user's units: effects of one scaled unit are multiplied by `per_unit`, shape (k,).
+        """Return the effects in the user's units.
 
-        This is the diagonal of the matrix that maps the coefficients to the user's units.
+        Effects per unit of a scaled predictor are multiplied by `per_unit`, shape (k,). The vector `per_unit` is the
+        diagonal of the matrix that maps the coefficients to the user's units.
         """
         factor = np.where(self.per_unit, per_unit[list(self.columns)], 1.0)
         return replace(self, estimate=self.estimate.mapped(np.diag(factor), np.zeros(len(factor))))

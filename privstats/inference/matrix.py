@@ -110,7 +110,8 @@ class MatrixNoise:
     def squared(self, G: FloatArray) -> FloatArray:
         """Return the expectation of U G U over the noise U, for a symmetric matrix G, shape (P, P).
 
-        Diagonal entries are summed in a fixed order, as eigenvectors of equal eigenvalues depend on their last bits.
+        The terms of a diagonal entry are summed in a fixed order, because the last bits of the result determine the
+        computed eigenvectors of equal eigenvalues.
         """
         i, j, covariance = self.on
         rows = scipy.sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(G), len(i)))
@@ -275,7 +276,9 @@ class NoisyMatrix:
         standard deviations, which is `HIDDEN` for the smallest.
         """
         values, vectors = np.linalg.eigh(self.value)
-        runs = tied(values)  # eigenvectors of equal eigenvalues depend on the processor; fix them
+        # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by the eigenvectors of the
+        # expected squared noise within the same subspace, which are reproducible.
+        runs = tied(values)
         noise = self.mean_square() if runs else self.value
         for same in runs:
             vectors[:, same] @= np.linalg.eigh(vectors[:, same].T @ noise @ vectors[:, same])[1]

@@ -122,9 +122,9 @@ def multinomial(counts: FloatArray, total: float) -> FloatArray:
 def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at a quantile, for standard normal residuals.
 
-    It is the larger of two half-widths, but at most `WIDEST`: Hall and Sheather's (1988), and the half-width at which
-    the mean of the kernel over all rows is `least`. The second makes the sum of the kernel exceed the noise of its
-    release.
+    The result is the larger of two half-widths, but at most `WIDEST`. The first is the half-width of Hall and Sheather
+    (1988). At the second, the mean of the kernel over all rows is `least`, so that the sum of the kernel exceeds the
+    noise of its release.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]
@@ -169,7 +169,8 @@ def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
     """Return the degrees of freedom of a sandwich variance, as limited by the error of the estimated Hessian.
 
     The effective number of rows in the kernel is `EPANECHNIKOV` times the kernel's sum; noise adds to the relative
-    error along the weakest identified direction. The squared relative error of a variance is four times the Hessian's.
+    error along the weakest identified direction. The squared relative error of the sandwich variance is four times the
+    squared relative error of the Hessian.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors

@@ -1,4 +1,4 @@
-"""Noise of a known distribution that is added, times a matrix, to a score."""
+"""Noise of a score: a matrix times a random vector of known distribution."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ class RankErrorLaw(Protocol):
 class OrderStatisticEstimate(Estimate):
     """Estimates, each with an interval between two order statistics that were released at one confidence level.
 
-    Contrasts recover variances from both ends of each interval (Zou and Donner 2008): squared lengths of independent
-    estimates add up; lengths of dependent estimates add up, which is valid for any dependence. At another confidence
-    level, lengths of intervals in ranks follow from the sampling error and the known noise of ranks. The ratio
-    ``length(alpha) / length(released)`` in ranks is applied to lengths in the user's units; this is exact for a flat
-    density.
+    Intervals of contrasts are computed from the two ends of the interval of each estimate (recovery of variances, Zou
+    and Donner 2008): squared lengths of independent estimates add up; lengths of dependent estimates add up, which is
+    valid for any dependence. At another confidence level, lengths of intervals in ranks follow from the sampling error
+    and the known noise of ranks. The ratio ``length(alpha) / length(released)`` in ranks is applied to lengths in the
+    user's units; this is exact for a flat density.
 
     Parameters
     ----------
@@ -121,7 +121,10 @@ class OrderStatisticEstimate(Estimate):
 
     @property
     def _deviation(self) -> FloatArray:
-        """Std errors: sds of normal estimates whose intervals at this confidence level have the same length."""
+        """Std errors, each computed from the length of the released interval.
+
+        A normal estimate with this sd has an interval of the same length at the confidence level `confidence`.
+        """
         unknown = np.where(self.repeats | (not self.together) | np.isnan(self.estimate), np.nan, 1.0)
         return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
 

@@ -108,8 +108,8 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
     """Return the noises of the pooled sampling variance that are due to each estimate's released variance.
 
-    With W the weight of an estimate and w its norm, the noise of the estimate's released variance V enters the pooled
-    variance with the factor w. It is therefore the noise of ``W V W' / w``.
+    Let W be the weight of an estimate, w the norm of W, and V the estimate's released variance. The noise of V enters
+    the pooled variance with the factor w. Therefore the noise of ``W V W' / w`` is returned.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)

@@ -34,10 +34,10 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
 
     The error of function j is ``X_j + b_j``, where X has a known joint law and ``|b_j| <= a_j``, its bias bound. With c
     the 1 - alpha quantile of ``max_j |X_j| / s_j`` all ``|X_j + b_j| <= a_j + c s_j`` with probability 1 - alpha,
-    whatever the b_j are. c is an order statistic of draws, chosen so that few draws lengthen the intervals but do not
-    lower coverage. If alpha is too small for the number of draws, each function has the level alpha / q (Bonferroni),
-    but no half-length is shorter than the half-length computed from the largest draw. No simultaneous half-length is
-    shorter than the half-length for the function alone.
+    whatever the b_j are. The computed c is an order statistic of draws, chosen such that a small number of draws makes
+    intervals longer and does not lower coverage. If alpha is too small for the number of draws, each function has the
+    level alpha / q (Bonferroni), but no half-length is shorter than the half-length computed from the largest draw. No
+    simultaneous half-length is shorter than the half-length for the function alone.
 
     Parameters
     ----------

@@ -94,12 +94,14 @@ class PointEstimate(Estimate):
     given : str
         Assumptions on which the size of the noise rests, in words.
     hidden : ndarray, shape (k, l), optional
-        Directions of theta with unknown noise, because the released information along these may be noise.
+        Directions of theta with unknown noise, because the released information along these directions may be noise.
     hidden_size : ndarray, shape (k,), optional
-        Largest size of the entries of `hidden` before cancellation.
+        For each estimate, the size of the terms whose sums are the entries of its row in `hidden`. A sum of cancelling
+        terms is taken as zero if it is below `EXACT` times this size.
     bound : ndarray, shape (k, b), optional
-        Unidentified directions, each times the largest size of theta along it; `noise` includes these terms. The size
-        of the noise is unknown in an estimate in which they exceed all other noise.
+        Unidentified directions, each multiplied by the largest absolute component of theta along the direction. The
+        matrix `noise` includes the squares of these terms. If they are more than half of an estimate's entry of
+        `noise`, the size of the estimate's noise is unknown.
     """
 
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Bounds on quantiles of noise far in its tails, where draws of its law do not reach: never below the quantiles.
+"""Upper bounds on quantiles of noise that are too far in the tails to be estimated from draws.
 
 For a symmetric log-concave density the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1 (Prekopa 1973), so
 ``S(c) <= S(a)^(c / a)`` for c > a. So beyond a quantile that can be estimated from draws, the tail decreases at least
@@ -29,8 +29,8 @@ from privstats.inference.simulate import noise_draws
 from privstats.numerics.law import FloatArray
 
 SHOWN = 100  # number of draws expected beyond the quantile from which a log-concave tail is extrapolated
-# rank, from the largest, of the draw used as an upper bound of this quantile; the draw is below the quantile with a
-# probability below 1e-5
+# COUNTED: rank, counted from the largest draw, of the draw that serves as an upper bound on the quantile beyond which
+# `SHOWN` draws are expected. The draw is below this quantile with a probability below 1e-5.
 COUNTED = 60
 GAUSS = 2 / 3  # a symmetric unimodal law of variance 1 exceeds GAUSS / sqrt(alpha) with probability <= alpha (Gauss)
 
@@ -97,20 +97,28 @@ def _eigenvalues(C: FloatArray) -> FloatArray:
 
 
 def _single_entries(values: FloatArray, variance: float) -> Quantile:
-    """Return quantile bounds of ``sum_i values_i t_i``, dependent t_i of density proportional to ``(1 + t^2)^-s``."""
+    """Return quantile bounds of ``sum_i values_i t_i``.
+
+    Each t_i has a density proportional to ``(1 + t^2)^-s``, with the given variance. The t_i may be dependent.
+    """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # E t^2 = 1 / (nu - 2)
     return lambda alpha: size * student_quantile(nu, alpha / many) / np.sqrt(nu)
 
 
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
-    """Return quantile bounds of ``border a + sum_i values_i (1 + a_i^2) t_i``; the terms may be dependent."""
+    """Return quantile bounds of ``border a + sum_i values_i (1 + a_i^2) t_i``; the terms may be dependent.
+
+    The variables a and a_i have a density proportional to ``(1 + a^2)^-(2 s_2 - 1)``, with the given variance. The t_i
+    have a density proportional to ``(1 + t^2)^-s_2``; a_i and t_i are independent.
+    """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of a, 4 s_2 - 3
 
     def quantile(alpha: FloatArray) -> FloatArray:
         single = alpha / (many + 1)
-        products = np.where(size > 0, _product_quantile(nu, single), 0.0)  # infinite beyond the last knot
+        # The tabulated quantile is infinite beyond the last knot; with size 0 the product would be NaN.
+        products = np.where(size > 0, _product_quantile(nu, single), 0.0)
         return np.asarray(border * student_quantile(nu, single) / np.sqrt(nu) + size * products)
 
     return quantile

@@ -1,4 +1,4 @@
-"""Noisy optimisation with bounded scores, as in the literature: entries for tables of estimators, and requirements."""
+"""Methods of noisy optimisation with bounded scores, as in the literature: their estimators and requirements."""
 
 from __future__ import annotations
 

@@ -59,14 +59,19 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # largest number of coefficients and largest theta_bound for rejection sampling
 MOST_IN_HULL = 2  # largest number of predictors for hull noise; drawing the noise takes too long with more predictors
 MOST_MINIMISED = 300_000  # most rows for a perturbed minimiser; with more rows Newton steps are as precise and faster
-# NOISY: limit of the coarse matrix's noise, divided by the numbers of rows and predictors; above this limit noisy
+# The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
+# number of rows, is computed in advance (`Carrying.forecast_noise`).
+#
+# NOISY: limit of (noise of the coarse matrix) / (largest number of nonzero predictors of a row). Above this limit noisy
 # moments may be given the whole budget.
 # MOST_OF_MOMENTS: largest number of nonzero predictors of a row at which noisy moments may be given the whole budget.
 NOISY, MOST_OF_MOMENTS = 0.02, 5
-AMPLE = 0.001  # noise of the coarse matrix, divided by the rows, below which Newton steps are as precise as a minimiser
+# AMPLE: noise of the coarse matrix (the first released second moments) below which Newton steps are as precise as the
+# minimiser of a perturbed loss.
+AMPLE = 0.001
 # OF_BOX: options of objective perturbation without whitening, for rows scaled by their bounds. With whitening,
 # objective perturbation does not have these options.
-# EXACT: noise of the coarse matrix, divided by the number of rows, below which whitening is unnecessary.
+# EXACT: noise of the coarse matrix (the first released second moments) below which whitening is unnecessary.
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
 OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exist for vectors of scores
 
@@ -113,9 +118,11 @@ class Carrying:
         return self.lacks(estimator) <= 1
 
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
-        """Return whether the Hessian of Newton steps may exceed its noise.
+        """Return whether the Hessian of Newton steps is expected to exceed its noise.
 
-        If not, noisy moments are given the whole budget.
+        The measure of noise is the noise's largest eigenvalue, divided by a typical eigenvalue of the Hessian. The
+        result is True if the number of rows is private. If the result is False, noisy moments may be given the whole
+        budget.
 
         Parameters
         ----------
@@ -134,8 +141,8 @@ class Carrying:
     def perturbs(self, design: Design) -> bool:
         """Return whether a perturbed minimiser of whitened rows can give intervals.
 
-        It needs pure eps, a request for intervals, rows as privacy units, and an intercept. Without an intercept,
-        columns are not centred, and whitened rows are far too long.
+        The requirements are pure eps, a request for intervals, rows as privacy units, and an intercept. Without an
+        intercept, columns are not centred, and whitened rows are far too long.
         """
         pure = not self.promise.normal
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
@@ -170,9 +177,10 @@ class Carrying:
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the expected noise of a coarse matrix released with the whole budget, divided by the number of rows.
+        """Return the noise of the first released second moments (coarse matrix) if released with the whole budget.
 
-        The noise is taken as 0 if the number of rows is private.
+        The noise is sqrt(c + 1) times the noise sd of an off-diagonal entry, divided by the number of rows, for c
+        standardised columns and the response. If the number of rows is private, 0 is returned.
         """
         if self.rows is None:
             return 0.0
@@ -213,7 +221,8 @@ class Regression(Model):
     weights : str, optional
         Sampling weights, with declared bounds.
     cov_type : str
-        Assumption about the errors that the intervals make.
+        Assumption about the errors, on which the intervals rest: "HC" and its variants (unequal variances), "nonrobust"
+        (equal variances) or "cluster" (correlated errors within privacy units).
     """
 
     weights: str | None = None
