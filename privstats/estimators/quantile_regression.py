@@ -598,7 +598,8 @@ class OneOrder(OneStep):
         inside = 2 * residuals.density * sigma  # share of the rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
-        # largest candidate radius: with a kernel of half-width `DENSITY_WIDEST`, noise is the share `MATRIX_NOISE`
+        # Largest candidate radius: with a kernel of half-width `DENSITY_WIDEST` residual scales, the noise is the share
+        # `MATRIX_NOISE` of the Hessian.
         most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)
         tried = np.r_[least, size[(size > least) & (size < most)]]
         wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * inside))

@@ -276,8 +276,8 @@ class NoisyMatrix:
         standard deviations, which is `HIDDEN` for the smallest.
         """
         values, vectors = np.linalg.eigh(self.value)
-        # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by the eigenvectors of the
-        # expected squared noise within the same subspace, which are reproducible.
+        # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by the eigenvectors of
+        # the expected squared noise within the same subspace, which are reproducible.
         runs = tied(values)
         noise = self.mean_square() if runs else self.value
         for same in runs:
