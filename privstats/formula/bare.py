@@ -1,6 +1,6 @@
 """A bare factor: one expression without declared bounds, in the form in which it is evaluated to estimate its bounds.
 
-Only the method `block` reads confidential rows, so that a privacy review must read this method.
+Only the method `block` reads confidential rows. A privacy review must read this method.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BareFactor:
 
     @property
     def complete(self) -> bool:
-        """Whether no row has a missing value: the expression is a plain column that is declared complete."""
+        """True if the expression is a single column that the user declared to have no missing values."""
         plain = isinstance(self._part.node, ast.Name)
         return plain and all(name in self.domain.complete for name in self.reads)
 

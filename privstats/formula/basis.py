@@ -1,7 +1,7 @@
 """Polynomials and splines of a bounded expression, on its public range. Trusted code: privacy depends on this file.
 
-In other packages, polynomials are orthogonalised, and knots chosen, by means of the data. The functions in this module
-use only the formula and the domain. Each column is a piecewise polynomial, computed once from public points, so that
+Other packages use the data to orthogonalise polynomials and to choose knots. The functions in this module use only the
+formula and the domain. Each column is a piecewise polynomial, computed once from public points, so that
 the range of the column is known exactly.
 """
 

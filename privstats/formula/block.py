@@ -79,9 +79,11 @@ class Layout:
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the coefficients of the product of rows and a matrix with k columns.
+        """Return the tables of coefficients from which the product of rows and a matrix with k columns is summed.
 
-        The result maps the indices (factor, number) to an array of shape (levels, k), or (1, k) without a factor.
+        The keys are the pairs (index of a factor or None, index of a number or None). The table of a key has the shape
+        (levels, k), or (1, k) if the key has no factor. A row's product is the sum over the keys of the table's row at
+        the level of the factor, times the number.
         """
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
@@ -93,10 +95,11 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """One summand of some columns of the product of rows and a matrix.
+    """One summand of the product of rows and a matrix, for some consecutive columns of the product.
 
-    The summand is ``table[:, code] * number``; without a number it is ``table[:, code]``, and without a factor
-    ``table * number``.
+    A row contributes ``table[:, code] * number``, where `table` has one row per column of the product and one column
+    per level, code is the row's level of the factor with index `factor`, and number is the row's value with index
+    `number`. If `number` is None, the multiplication is omitted; if `factor` is None, the table has a single column.
     """
 
     factor: int | None
@@ -107,7 +110,10 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
-    """Return the summands of the product of rows and a matrix: the constant, and other summands by group of columns.
+    """Return the summands of the product of rows and a matrix.
+
+    The first result is the constant summand, which is equal for all rows, shape (width, 1). The second result is the
+    list of the other summands, sorted by groups of `TOGETHER` columns of the product. The function is cached.
 
     Parameters
     ----------
@@ -115,7 +121,7 @@ def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, li
     width : int
         Number of columns of the matrix.
     matrix : bytes
-        The entries of the matrix, which are the key of the cache.
+        The entries of the matrix as bytes, because a key of the cache must be hashable.
     """
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []

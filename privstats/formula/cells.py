@@ -30,7 +30,7 @@ EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
 COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's units of time: above a day, and below a nanosecond
-PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # types whose hash and comparison run no code from the data
+PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # types whose hash and comparison are built in
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def read(cell: Any) -> Reading:
 
 
 def _read(cell: Any, kind: type) -> Reading:
-    """Return the value of a cell of type `kind`, converted according to the first matching type in a list of types."""
+    """Return a cell of type `kind` as a number, text, bytes or instant; None if it has no such value."""
     if issubclass(kind, str):
         return str.__str__(cell)
     if issubclass(kind, float):
@@ -195,7 +195,9 @@ def _written(text: str) -> float:
 
 
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code of each row's cell, or of the number that a text spells; -1 if the cell has no code.
+    """Return the code of each cell of a column; -1 for a cell without a code.
+
+    A text that spells a number, such as "1.0", has the code of this number, unless the text has a code itself.
 
     Parameters
     ----------

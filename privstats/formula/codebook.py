@@ -137,7 +137,7 @@ def _split(levels: str, kind: str) -> list[Any]:
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Call the function `read` and return its result; an error text begins with `where`, the field or line read."""
+    """Call `read` and return its result; prefix its error texts with `where`, the name of the field or line."""
     try:
         return read(*arguments)
     except DomainError as error:

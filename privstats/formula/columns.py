@@ -1,8 +1,8 @@
 """Columns for means, quantiles and histograms: a row-wise map to bounded values and the group of each row.
 
 Formulas are ``"x"``, ``"np.log(x)"`` or ``"x1 + x2"``, and each of these formulas by group, as in ``"x ~ g"`` or
-``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential rows,
-so that a privacy review must read this method.
+``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential rows.
+A privacy review must read this method.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Columns:
         return self._bound.draw(self.reads, n, rng)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
-        """Return the columns with the estimated bounds of the expressions in `lacking`, by expression.
+        """Return the columns with estimated bounds; `bounds` maps each expression in `lacking` to its bounds.
 
         The bounds of an expression are clamped to the range that follows from the declared bounds of its columns.
         """
@@ -193,7 +193,7 @@ class Columns:
                 )
 
     def edges(self, verb: str, bins: Any, step: float | None = None) -> tuple[float, ...]:
-        """Return the edges of the requested bins; for a column with k levels the edges -1/2, 1/2, ..., k - 1/2.
+        """Return the edges of the requested bins; for a column with k levels, the edges are -1/2, 1/2, ..., k - 1/2.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ def bind_columns(
     Raises
     ------
     FormulaError
-        If the formula cannot be read, mixes rows, or has more than one group.
+        If the formula cannot be read, combines values of different rows, or has more than one group.
     DomainError
         If levels are missing, or a column is constant on the domain.
     """

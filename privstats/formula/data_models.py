@@ -33,7 +33,10 @@ OPEN = {"ge": "gt", "le": "lt"}
 
 @dataclass
 class Field:
-    """Declared bounds or levels of one column in a data model, with the kind of column as in a codebook."""
+    """Declared bounds or levels of one column in a data model.
+
+    `kind` is the type of the column's values as a codebook names it: "integer", "boolean", or "" for other types.
+    """
 
     kind: str = ""
     complete: bool = True
@@ -43,7 +46,9 @@ class Field:
     highs: list[Any] = by_default(default_factory=list)
 
     def bound(self, how: str, end: Any) -> None:
-        """Add a bound `end`; an exclusive bound of whole numbers is replaced by the nearest whole number inside it.
+        """Add the bound `end`.
+
+        An exclusive bound on whole numbers is replaced by the nearest whole number that satisfies the bound.
 
         Parameters
         ----------
@@ -95,9 +100,10 @@ def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
 
 
 def _read(annotation: Any, said: Field) -> list[Any]:
-    """Read a type annotation: store its kind, its levels and whether values may be missing in `said`; return metadata.
+    """Read the type annotation of a field of a data model; return the metadata of the annotation.
 
-    The metadata are the further arguments of ``Annotated[type, ...]``, which may contain bounds.
+    The kind of the column, its levels, and whether its values may be missing are stored in `said`. The metadata are the
+    further arguments of ``Annotated[type, ...]``, which may contain bounds.
     """
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:

@@ -1,4 +1,4 @@
-"""Declared bounds or levels of one column: numbers in an interval, dates, or levels. No cell is read here."""
+"""Declared bounds or levels of one column: numbers in an interval, dates, or levels. This module reads no cell."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Known(ABC):
     def shown(self, width: int) -> str:
         """Return the bounds or levels as text of at most `width` characters, if possible.
 
-        A longer list of levels is cut, and ends with the number of the missing levels, such as "and 5 more".
+        A longer list of levels is shortened and ends with the number of omitted levels, such as "and 5 more".
         """
         return str(self)
 
@@ -120,7 +120,8 @@ class DeclaredGrid(Numbers):
 class Estimated(Numbers):
     """Numbers whose bounds are, or will be, estimated privately; the bounds apply to one expression only.
 
-    Therefore a wrong estimate cannot make another expression of the column constant, infinite or contradictory.
+    The range of another expression, such as log(x) if the estimated bounds are bounds of x, does not follow from the
+    estimated bounds. Therefore a wrong estimate cannot make the range of log(x) empty, infinite or a single point.
     """
 
     @classmethod
@@ -229,7 +230,7 @@ class Levels(Known):
     ordered: bool = False
     listed: bool = field(
         default=False, repr=False, compare=False
-    )  # whether the levels were declared as a plain list, perhaps meant as bounds
+    )  # True if the levels were declared as a plain list, which the user may have meant as bounds
 
     def __post_init__(self) -> None:
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
@@ -247,7 +248,7 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """The code (position) of each level, by the values of cells that mean this level.
+        """Map from the value of a cell to the code (position) of the level that the cell denotes.
 
         For a text, the key is the text. For a number or truth value, the keys are the number as a float and the usual
         spellings of the number as texts; for 1 and 0 also the spellings of truth values, such as "True".
@@ -305,7 +306,7 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Return whether a level survives storage in a column of any type: a number as a float, a text in UTF-8."""
+    """Return whether a level can be stored exactly: a number as a float, or a text in UTF-8."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value
@@ -317,8 +318,8 @@ def declared(what: Any, name: str) -> Known:
     Parameters
     ----------
     what : tuple, list, range, bool, CategoricalDtype, Enum class or Known
-        ``(low, high)``, numbers or dates; a list of levels; a range of whole numbers; the type ``bool``; the
-        categories of a type; the values of an enumeration.
+        A tuple ``(low, high)`` of numbers or dates, a range of whole numbers, or a list of levels. The type ``bool``
+        declares the levels False and True, a CategoricalDtype its categories, and an Enum class its values.
     name : str
         Name of the column, for error texts.
 

@@ -1,8 +1,8 @@
 """The design of a regression: the map of rows to scaled columns, and of coefficients back to the user's units.
 
 Columns are mapped affinely to [-1, 1]: without an intercept they are only scaled, so that the model does not
-change. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows, so that a
-privacy review must read this method.
+change. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows. A privacy
+review must read this method.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-MANY_COLUMNS = 300  # largest number of columns checked for collinearity before a fit; beyond, the fit detects it
+MANY_COLUMNS = 300  # largest number of columns with a check for collinearity before the fit
 
 
 class Mean(Protocol):
@@ -241,7 +241,7 @@ class Design:
         return () if self._offset is None else self._offset.reads
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
-        """Return the design with the estimated bounds of the expressions in `lacking`, by expression.
+        """Return the design with estimated bounds; `bounds` maps each expression in `lacking` to its bounds.
 
         The bounds of an expression are clamped to the range that follows from the declared bounds of its columns, and
         for a response also to the support of the family.
@@ -431,8 +431,8 @@ def bind_regression(
     Raises
     ------
     FormulaError
-        If the formula cannot be read or mixes rows, if the response is among the predictors, or if predictors are
-        collinear.
+        If the formula cannot be read or combines values of different rows, if the response is among the predictors, or
+        if predictors are collinear.
     DomainError
         If bounds or levels are missing or contradictory.
     """
@@ -469,7 +469,7 @@ def _bound_to(
     known = {code: _known(code, declared, family if code == parsed.left[0][0] else None) for code in missing}
     missing = tuple(code for code in missing if not known[code].is_finite)
     bound = declared.extended({code: Estimated.inside(within, -1.0, 1.0) for code, within in known.items()})
-    parts = {code: factor(code, bound) for code in parsed.written}  # also terms that "-" removes, as in y ~ x - z
+    parts = {code: factor(code, bound) for code in parsed.written}  # includes removed terms: z in y ~ x - z
     refuse_crowds([[parts[code] for code in term] for term in parsed.right], rows)
     outcome = _outcome(parts[parsed.left[0][0]], family)
     _refuse_shared(outcome, parsed, parts)
@@ -616,7 +616,8 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        alone = reads.isdisjoint(ends) or len(reads) == 1  # else points may miss combinations of two columns' pieces
+        # thresholds of two columns divide the plane into cells, and the public points may not reach every cell
+        alone = reads.isdisjoint(ends) or len(reads) == 1
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
     if found is None:

@@ -363,8 +363,9 @@ class Domain(Mapping[str, Known]):
             ``Optional`` has no missing values. In a pandera schema, the check ``in_range`` (or ``ge`` with ``le``)
             declares bounds, and the check ``isin`` or a categorical type declares levels; a column that is not
             ``nullable`` has no missing values. A field with incomplete information, such as only one bound, is ignored.
-            An exclusive bound of whole numbers is replaced by the nearest whole number inside it; another exclusive
-            bound is treated as inclusive. The model must be written from public knowledge, not inferred from the data.
+            An exclusive bound on whole numbers is replaced by the nearest whole number that satisfies the bound;
+            another exclusive bound is treated as inclusive. The model must be written from public knowledge, not
+            inferred from the data.
 
         Returns
         -------
@@ -437,7 +438,7 @@ def _name(name: Any) -> str:
 
 
 def _columns_of(name: str) -> tuple[str, ...]:
-    """Return the columns in an expression such as np.log(y); for another text, the text itself is the column."""
+    """Return the names of the columns in a call such as np.log(y); any other text is itself the name of one column."""
     try:
         node = parse(name)
     except FormulaError:

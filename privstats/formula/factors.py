@@ -28,7 +28,7 @@ from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
 ROWS_A_LEVEL = 10  # smallest number of rows per level, for factors with more than `MANY_LEVELS` levels
-MANY_LEVELS = 50  # factors with at most this number of levels need no least number of rows
+MANY_LEVELS = 50  # factors with at most this number of levels may have fewer rows per level than that
 MOST_LEVELS = 2000  # largest number of levels of a factor or product of factors, so that its coding fits in memory
 TRUTH = np.array([[0.0], [1.0]])
 
@@ -186,7 +186,7 @@ Factor = NumericFactor | BasisFactor | LevelFactor
 
 
 def factor(code: str, domain: Domain) -> Factor:
-    """Return the factor (number, basis or levels) that the text `code` writes, bounded by the domain.
+    """Return the factor (number, basis or levels) that the text `code` denotes, with bounds from the domain.
 
     Parameters
     ----------
@@ -233,12 +233,12 @@ def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
-    """Return the bounded numeric expression that the text `code` writes; a column of truth values is also numeric."""
+    """Return the bounded numeric expression that `code` denotes; a column of truth values is also numeric."""
     return _numeric(code, parse(code), domain)
 
 
 def cut_factor(code: str, domain: Domain) -> CutFactor | None:
-    """Return the factor that the text ``cut(expression, edges)`` writes; None for another text.
+    """Return the factor for a text of the form ``cut(expression, edges)``; None for another text.
 
     Raises
     ------
@@ -295,7 +295,7 @@ def interval_names(edges: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def unclamped(code: str, domain: Domain) -> NumericFactor:
-    """Return the numeric expression that the text `code` writes, without bounds."""
+    """Return the numeric expression that the text `code` denotes, without bounds."""
     node = parse(code)
     return NumericFactor(code, columns(node), EVERYTHING, node, False)
 
@@ -347,7 +347,11 @@ def derived(code: str, domain: Domain) -> Interval:
 
 
 def _public(name: str, domain: Domain) -> Interval | Levels:
-    """Return a column's declared bounds or levels; bounds estimated from data do not apply to functions of it."""
+    """Return the declared bounds or levels of a column, from which bounds of functions of the column follow.
+
+    For a column whose bounds are estimated from data, return the whole real line: estimated bounds of the column are
+    not used to bound functions of the column.
+    """
     return EVERYTHING if isinstance(domain.get(name), Estimated) else domain.known(name)
 
 

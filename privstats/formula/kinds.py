@@ -27,7 +27,10 @@ HOLDS = {"number": "numbers", "truth": "truth values", "dates": "dates", "text":
 
 
 def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | None:
-    """Return the offered name that is most similar, ignoring case; None if there is no similar name."""
+    """Return the offered name that is most similar to `name`, ignoring case; None if there is no similar name.
+
+    `alike` is the smallest accepted similarity, from 0 to 1, computed as in `difflib`.
+    """
     lower = {other.lower(): other for other in offered if isinstance(other, str)}
     found = difflib.get_close_matches(name.lower(), lower, 1, alike)
     return lower[found[0]] if found else None

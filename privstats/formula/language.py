@@ -175,7 +175,7 @@ def code_columns(
 
 
 def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the columns of each term, by term; the parameters are the parameters of `code_columns`."""
+    """Return the names of the columns for each term; the parameters are described at `code_columns`."""
     info = _coded(terms, probes)
     return {term.name(): tuple(info.column_names[places]) for term, places in info.term_slices.items()}
 

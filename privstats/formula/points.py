@@ -115,7 +115,7 @@ def compared(node: ast.AST) -> dict[str, set[float]] | None:
 
 
 def cut(part: NumericFactor | BasisFactor | LevelFactor) -> dict[str, set[float]]:
-    """Return the thresholds, by column, with which the conditions in a factor compare the column."""
+    """Return, for each column, the numbers to which conditions in a factor, such as ``x > 3``, compare the column."""
     found: dict[str, set[float]] = {}
     for piece in ast.walk(_node(part)):
         for name, numbers in (compared(piece) or {}).items():
@@ -154,10 +154,11 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether the public points suffice to detect that columns of a factor are collinear with others.
+    """Return whether the public points suffice to detect collinearity of a factor's columns with other columns.
 
-    They suffice for a function of columns with levels (`coded`), and for an expression in numbers that consists of
-    smooth functions and of comparisons of a column with a number. They do not suffice for a spline with a narrow piece.
+    The points suffice for a function of columns with levels (`coded`), and for a numeric expression that consists of
+    smooth functions and of comparisons of a column with a number. The points do not suffice for a spline with a piece
+    that is narrow relative to the range.
     """
     if {*part.reads} <= {*coded}:
         return True

@@ -126,7 +126,7 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
 
 
 def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Domain) -> None:
-    """Warn if new data, which are not confidential, have values outside declared bounds or undeclared levels."""
+    """Warn if new data, which are not confidential, contain undeclared levels, or values outside declared bounds."""
     n = len(new_data)
     for name in reads:
         known, column = domain.get(name), new_data[name]

@@ -71,7 +71,7 @@ class Selection:
 
 
 def select(subset: Any, weights: Any, domain: Domain) -> Selection:
-    """Return the selection of rows by an expression of the condition and an expression of the weight.
+    """Return the selection of rows that a condition and an expression of the weights define.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
 
 
 def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
-    """Return a row-wise numeric expression with public bounds; `argument` names the keyword that holds it."""
+    """Return a row-wise numeric expression with public bounds; `argument` is the keyword's name, for error texts."""
     if not isinstance(code, str):
         hidden = ", so that the number of rows chosen stays private" if argument == "subset" else ""
         raise FormulaError(f'{argument} is {a(code)}; write it as text, {argument}="{EXAMPLES[argument]}"{hidden}')

@@ -61,7 +61,7 @@ class DesignFactor:
     def reference(self) -> int | None:
         """Index of the reference level, at which every dummy has its lowest value.
 
-        None if no level is the reference level, for instance for other contrasts than dummies or for a combination.
+        None if no level is the reference level, for instance for contrasts other than dummies, or for a combination.
         """
         high = self._high
         first = np.flatnonzero(~high.any(axis=1))
@@ -121,7 +121,8 @@ class Terms:
     scales : tuple of (center, half)
         Centre and half-range of each product of numeric factors.
     keys : tuple of Key
-        For each code that a block of rows stores, the keys (in `coded`) of the factors that the code combines.
+        One tuple for each array of integer codes in a block of rows: the keys in `coded` of the factors whose levels
+        the codes combine.
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
@@ -295,9 +296,10 @@ class Terms:
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
         """Return the columns of `products` at n combinations of levels, shape (n, d); the other columns are zero.
 
-        These combinations determine the null space: all factors except one are at their first allowed level. A sum of
-        functions of single factors that vanishes at these combinations vanishes everywhere: the functions of the other
-        factors are constant there, so each function is constant, and so is the sum. Factors that occur together in a
+        In each of these combinations all factors except one are at their first allowed level. The combinations
+        determine the null space. Proof: let f_1(a_1) + ... + f_m(a_m), where a_j is the level of factor j, be zero at
+        all these combinations. While a_j varies, the summands other than f_j stay constant, so f_j is constant. This
+        holds for each j, so the sum is constant, and therefore zero at all levels. Factors that occur together in a
         column of the model matrix, or have combinations of levels that are not allowed, are treated as one factor.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
@@ -383,7 +385,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class _Builder:
-    """Builder of a `Terms`, to which the columns of one product of factors are added at a time.
+    """Builder of a `Terms`; each call of `add` appends the columns of one product of factors.
 
     The fields have the same meaning as in `Terms`; `parts` has all factors by the text of their expression.
     """
