@@ -49,7 +49,7 @@ class DaskFrame:
     Attributes
     ----------
     parts : int
-        Number of partitions of the last requested columns; Dask may read several files as one partition.
+        Number of partitions of the frame in the latest pass; Dask may read several files as one partition.
     """
 
     frame: Any
@@ -120,7 +120,7 @@ class DaskFrame:
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
-        own = f"privstats-{uuid4()}"  # a new name: a simultaneous fit has other parts
+        own = f"privstats-{uuid4()}"  # unique, so that fits that run at the same time do not share parts
         return list(frame.map_partitions(RowPart, meta=(None, object), enforce_metadata=False, token=own).to_delayed())
 
     @cached_property
@@ -135,7 +135,7 @@ class DaskFrame:
 
 
 def answers_of(work: Work, numbers: Sequence[int], parts: Sequence[RowPart]) -> list[Answer]:
-    """Return the task's answers for some parts of the rows; `numbers` are the numbers of the parts."""
+    """Return the answer of a task for each of the given parts of the rows; `numbers` has the index of each part."""
     return [work(number, part) for number, part in zip(numbers, parts, strict=True)]
 
 

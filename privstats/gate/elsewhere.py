@@ -56,12 +56,14 @@ class PassWork(Shipped):
     Parameters
     ----------
     first, design : RowMap
-        First design of the fit, by which the rows of a privacy unit that are used were chosen; and present design.
+        `first` is the first design of the fit, with which the used rows of each privacy unit were chosen. `design` is
+        the current design, which maps the rows in this pass.
     neighbors : Neighbors
+        Neighbouring relation, with the column of privacy units and the largest number of used rows per unit.
     key : bytes
         Secret key of the digests of the names of privacy units, and of the choice of rows.
     turn : int
-        Number of designs of the fit before the present one.
+        Number of earlier designs of the fit.
     """
 
     first: RowMap
@@ -98,7 +100,7 @@ class PassWork(Shipped):
 class PartSums(PassWork):
     """A task that computes exact sums of contributions over the rows of a part.
 
-    A sum is an array of whole numbers, in units of the grid step of the query's set.
+    A sum is an array of whole numbers, in units of the grid step of the set that bounds a row's contribution.
     """
 
     questions: tuple[Sum, ...]
@@ -170,14 +172,22 @@ class RowsElsewhere(BlockRows):
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
-        """Send a task to all parts of the rows; return the task's results by the number of the part."""
+        """Send a task to all parts of the rows; return a dict from the index of each part to the task's results.
+
+        `kind` is the class of the task. `what` has the arguments of the class after those of `PassWork`, such as the
+        queries.
+        """
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
         answers = source.each(work)
         return gather(self._told(answers, source.parts), source.parts, self.met)
 
     def _told(self, answers: Iterable[Answer], parts: int) -> Iterator[Answer]:
-        """Report progress by the number of parts, because the number of rows of a part is not public."""
+        """Yield the answers unchanged, and report progress after each answer.
+
+        Progress is the number of answers divided by the number of parts, because the number of rows of a part is not
+        public.
+        """
         for k, answer in enumerate(answers, 1):
             self.read(self.met.get("rows", 0) * k // parts)
             yield answer
@@ -209,7 +219,11 @@ class CellElsewhere(ValuesElsewhere):
 
 
 def open_rows(source: Any, *seen: Any) -> BlockRows:
-    """Return a source's rows, in this process or on a cluster; `seen` are further arguments of `BlockRows`."""
+    """Return the rows of a source, read in this process or on a cluster.
+
+    `seen` has the further arguments of `BlockRows`: the design, the neighbouring relation, the secret key, and
+    optionally the public number of rows.
+    """
     return (RowsElsewhere if elsewhere(source) else BlockRows)(source, *seen)
 
 

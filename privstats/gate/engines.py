@@ -26,7 +26,8 @@ LAZY = re.compile(  # lines of a polars plan that reads a frame or Parquet files
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
     r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
 )
-SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}  # of a query that only selects columns
+# keys in the JSON tree of a DuckDB query that only selects columns of a table
+SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}
 CHOSEN = {"class", "type", "query_location", "query_location_length", "column_names", "exclude_list"}
 TABLE = {"type", "alias", "query_location", "query_location_length", "qualified_name"}
 TABLE |= {"table_name", "schema_name", "catalog_name", "function", "subquery"}

@@ -61,7 +61,7 @@ class Planned:
     promise : Promise
         Privacy budget that the query may spend.
     within_share_of : tuple of str
-        For an optional query: labels of the queries whose budgets contain this budget, at most one in each branch.
+        For an optional query: labels of the queries (at most one per branch) from whose budgets its budget is taken.
     fractions : tuple of float
         Fraction of the budget of each query in `within_share_of` that the optional query spends.
     """
@@ -98,8 +98,8 @@ class Conversation(ABC):
     Attributes
     ----------
     turns : list of int
-        Number of calls of this object or of its method `together`, for each design in the order of use. A call asks one
-        query, or several queries in one pass over the rows.
+        For each design, in the order of use: number of calls (of this object or of `together`) that asked queries. A
+        call asks one query, or several queries in one pass over the rows.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -109,7 +109,7 @@ class Conversation(ABC):
         self._planned = {question.label: question for question in planned}
         self._parts = [question for question in self._planned.values() if question.within_share_of]
         self._asked: set[str] = set()
-        self._hosts: set[str] = set()  # labels of queries part of whose budget was spent by optional queries
+        self._hosts: set[str] = set()  # labels of queries that lost a part of their budget to optional queries
         self._branch: str | None = None
         self._closed = False
         self.releases: tuple[Release, ...] = ()
@@ -197,7 +197,7 @@ class Conversation(ABC):
     def through(self, design: RowMap) -> None:
         """From now on, map the rows to blocks with another design, which may use releases.
 
-        The rows of each privacy unit that are used do not change.
+        The selection of rows from each privacy unit does not change.
         """
         self._rows = self._rows.through(design)
         self.turns.append(0)
@@ -290,7 +290,7 @@ class Gate(Conversation):
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches whose budgets include all queries so far; empty: all branches do
+        self._open: set[str] = set()  # branches whose budgets include all queries so far; empty if all branches' do
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 
@@ -325,7 +325,10 @@ class Gate(Conversation):
         return promise
 
     def _homes(self, planned: Planned) -> set[str]:
-        """Return the branches (alternative algorithms) whose budgets include a query; no branch if all budgets do."""
+        """Return the branches (alternative algorithms) whose budgets include a query.
+
+        The set is empty if the budget of every branch includes the query.
+        """
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]
         unknown = len(hosts) < len(planned.within_share_of) or any(host.within_share_of for host in hosts)

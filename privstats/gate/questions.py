@@ -43,8 +43,9 @@ class Question:
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
         tau of a quantile.
     within_share_of : tuple of str
-        Labels of the queries whose budget contains the budget of this query, at most one in each branch. A query with
-        such labels is optional: if it is not asked before the other query, the other query spends the whole budget.
+        Labels of the queries (at most one per branch) from whose budget the budget of this query is taken. A query with
+        labels in this argument is optional: if it is not asked before the labelled query, the labelled query keeps its
+        whole budget.
     """
 
     name: str
@@ -144,7 +145,10 @@ class Ask(Laws, Protocol):
         """Choose the algorithm (branch) with the shortest expected intervals, once per fit; lengths must be finite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether the optional query with this label is to be asked: `wanted` in a fit; trial runs try both."""
+        """Return whether the optional query with this label is to be asked.
+
+        A fit returns `wanted`. A trial run may return another value, because trial runs cover both cases.
+        """
 
     def through(self, design: Any) -> None:
         """From now on, map the same rows to blocks with another design, for instance a design with released bounds."""

@@ -24,7 +24,7 @@ from privstats.gate.tables import Columnar
 READ_ROWS = 4 * CHUNK  # number of rows up to which small frames are joined
 
 
-Asked = Callable[[Callable[[], Any]], Any]  # calls a reader of data: `plainly`, or `readable`, which hides errors
+Asked = Callable[[Callable[[], Any]], Any]  # calls a function: `plainly`, or `readable`, which hides errors
 
 
 def plainly(work: Callable[[], Any]) -> Any:
@@ -36,8 +36,8 @@ def plainly(work: Callable[[], Any]) -> Any:
 class Batches:
     """DataFrames of rows that a user's function returns again in each pass over the rows; not all are in memory.
 
-    Before the passes of the fit, another pass reads the columns from the first frame. Only if the number of rows is
-    needed does this pass read the other frames. Errors in this pass are not shown, because their texts may depend on
+    Before the passes of the fit, another pass reads the columns from the first frame. This pass reads the remaining
+    frames only if the number of rows is needed. Errors in this pass are not shown, because their texts may depend on
     the rows.
 
     Parameters
@@ -55,7 +55,7 @@ class Batches:
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    asked: Asked = field(default_factory=lambda: plainly, init=False)  # caller of `make` before the ledger is charged
+    asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls `make` before the ledger is charged
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass
     _pass: Generator[pd.DataFrame, None, None] | None = field(

@@ -29,7 +29,7 @@ ROWS = 64
 CUTS = (0, 1, 5, 14, ROWS)  # row numbers at which the audit cuts the rows into smaller blocks
 GROUPS = 2  # number of groups of synthetic units: a total must be the sum of the groups' totals
 UNITS, MOST_ROWS = 29, 2  # number of synthetic units, which have up to 3 rows; largest number of rows used per unit
-USUAL = 10_000  # assumed number of rows if it is private
+USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
 AT_ONCE = 1 << 18  # number of entries of contributions that are summed at a time
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
 

@@ -29,7 +29,7 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # collected vectors are summed when their number of entries reaches this multiple of the total's entries
+GATHERED = 8  # collected vectors are summed once they have this many times as many entries as their sum
 LARGEST_STEPS = 1 << 40  # limit of the entries of a row's vector, in steps: 2^10 times the largest entry in the set
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors, in steps; it fits into int64
 
@@ -95,7 +95,7 @@ class BlockRows:
     def through(self, design: RowMap) -> BlockRows:
         """Return the same rows of each privacy unit, mapped by another design, which reads no other columns.
 
-        The rows of a unit that are used are always chosen through the first design.
+        The first design always determines which rows of a unit are used.
         """
         other = copy(self)
         other.design, other._kept, self._kept = design, None, None
@@ -313,7 +313,10 @@ def _bytes(array: NDArray[Any]) -> int:
 
 
 class _OneCell(RowValues):
-    """The values of one group (vectors with equal first coordinates), from memory if they were gathered before."""
+    """Values of the rows of one group: the vectors with first coordinate k, without this coordinate.
+
+    The vectors are taken from memory if an earlier scan has gathered them; otherwise the rows are scanned again.
+    """
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
         self._values, self._k, self._gathered, self._dim = values, k, gathered, values._dim - 1

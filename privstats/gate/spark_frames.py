@@ -196,7 +196,8 @@ def takes_columns(frame: Any) -> bool:
 def guesses_types(frame: Any) -> bool:
     """Return whether Spark infers the types of partition columns from the names of all folders.
 
-    The names of the folders are the values of the partition columns, so that such a type depends on all rows.
+    The names of the folders are the values of the partition columns, so the inferred type of a partition column depends
+    on all rows.
     """
     guessing = frame.sparkSession.conf.get(GUESSED) != "false"
     folders = [files.partitionSchema() for table, files in _files(frame) if not table.isDefined()]

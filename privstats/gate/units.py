@@ -26,18 +26,19 @@ Hashes = NDArray[np.uint64]
 
 
 class Units:
-    """The number of each row's privacy unit (person, household), and the choice of the rows of a unit that are used.
+    """Numbers of the rows' privacy units (persons, households), and the choice of the rows that are used in each unit.
 
     Privacy: for every key, the choice of a unit's rows depends on the rows of this unit alone, and at most
-    `rows_per_unit` rows of a unit are used. The order of the rows of a unit does not matter: every design of the fit
-    maps rows with identical cells to identical vectors, so that any of them may count as the first copy. (Two rows of a
-    unit with different cells have the same hash with probability 2^-64; their order would then matter.)
+    `rows_per_unit` rows of a unit are used. The order of the rows of a unit does not change a result. Rows of a unit
+    with identical cells are counted as copies 0, 1, 2, ...; every design of the fit maps identical cells to identical
+    vectors, so it does not matter which of the rows counts as copy 0. (Two rows of a unit with
+    different cells have the same hash with probability 2^-64; their order would then matter.)
 
     Passes find the chosen rows again by their positions. If a source gives the rows of a unit in another order in a
     later pass, which violates the contract of sources, the number of rows of the unit that are used stays the same.
 
-    Identical rows of a unit get different numbers, so that each row of a unit is equally likely to be used: of nine
-    ones and a zero, with one row per unit, a one is chosen with probability 9/10.
+    Each row of a unit is equally likely to be used, because identical rows also get different random numbers. For
+    instance, from nine ones and a zero, with one row per unit, a one is chosen with probability 9/10.
 
     Parameters
     ----------
@@ -147,7 +148,8 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # a different number for each copy
     among = np.empty(len(units), dtype=bool)
-    among[order[by_unit(units, numbers)]] = repeats(units) < most  # in both orders a unit has the same positions
+    # both sort orders place the rows of a unit at the same positions, so `repeats(units)` holds for both
+    among[order[by_unit(units, numbers)]] = repeats(units) < most
     return among
 
 
