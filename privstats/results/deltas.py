@@ -21,9 +21,10 @@ DELTA = 1e-6
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
     """Return a note if normal noise, at a small delta, would be much smaller in the most important noisy release.
 
-    The most important release is the release with the largest share of the budget; if the matrices are noisy, it is the
-    release with the most entries. The shortening of the intervals is computed from the share of the noise in the
-    squared standard errors. There is no note for combined fits, whose releases have no shares of one budget.
+    The most important release is usually the release with the largest share of the budget. If the noise is large
+    relative to the information (diagnostic `noise_to_signal`), it is the release with the most entries. The shortening
+    of the intervals is computed from the share of the noise in the squared standard errors. There is no note for
+    combined fits, whose releases have no shares of one budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
@@ -53,6 +54,6 @@ def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
         return None
     try:
         sensitivity = release.within.sensitivity("l2", relation)
-    except OptionError:  # no l2 sensitivity: the released values were drawn by their score and are not sums
+    except OptionError:  # no l2 sensitivity: an exponential mechanism made the release, which is not a sum
         return None
     return np.asarray(sensitivity.size / sensitivity.weights, dtype=float)

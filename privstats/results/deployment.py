@@ -29,7 +29,7 @@ from privstats.results.statement import (
 from privstats.version import VERSION
 
 VARIANTS: Mapping[type[Promise], tuple[str, Callable[[Any], dict[str, float]]]] = MappingProxyType(
-    {  # the registry's name and parameters of each kind of guarantee; it has no mu, so that rho = mu^2 / 2 is given
+    {  # the registry's name and parameters of each kind of guarantee; a mu is recorded as rho = mu^2 / 2
         PureDP: ("Pure DP", lambda promise: {"epsilon": promise.eps}),
         ApproxDP: ("Approximate DP", lambda promise: {"epsilon": promise.eps, "delta": promise.delta}),
         GaussianDP: ("Zero-concentrated DP", lambda promise: {"rho": promise.mu**2 / 2}),

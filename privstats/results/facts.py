@@ -95,8 +95,8 @@ class FitFacts:
         Label of each estimate, with one part for each key; labels are sorted by term. Empty if `keys` is ("term",): the
         labels are then the names of the estimates.
     levels : tuple of (tuple or None)
-        For modes: the declared levels of the column of each estimate, which is an index into these levels; None for a
-        numeric column. Empty for other functions.
+        For modes, one entry per estimate: the declared levels of its column, or None for a numeric column. The estimate
+        of a column with levels is an index into the levels. Empty for other functions.
     residual_unit : float
         Size, in the response's units, of one unit of the residuals' scale in `diagnostics`.
     loss : str, optional
@@ -118,7 +118,7 @@ class FitFacts:
     ledgers : tuple of str
         Identifiers of the charged ledgers that the user supplied.
     accepted : tuple of (str, float)
-        Terms, and the largest width of the 95% interval of each term that the user had declared sufficient before the
+        Pairs of a term and the largest width of the term's 95% interval that the user declared sufficient before the
         fit.
     """
 

@@ -257,7 +257,10 @@ def _latex_row(row: tuple[str, ...]) -> str:
 
 
 def _latex_cell(cell: str) -> str:
-    """Return a cell of LaTeX; in braces, a first bracket or star is not read as an argument of the last row."""
+    """Return a cell of a table in LaTeX.
+
+    A leading bracket or star is put in braces, because LaTeX would read it as an argument of the preceding line break.
+    """
     text = _latex(cell)
     return f"{{{text[0]}}}{text[1:]}" if text[:1] in ("[", "*") else text
 

@@ -26,8 +26,8 @@ CONSTANT = {"lm": "constant error variance", "glm": "the variance is that of the
 def guarantee(facts: FitFacts, chain: bool = False) -> str:
     """Return the guarantee in words.
 
-    The words also say that a seed makes the guarantee void, or that the guarantee needs a converged Markov chain
-    (`chain`), if this is so.
+    If the fit has a seed, the text says that the seed makes the guarantee void. If `chain` is true, the text says that
+    the guarantee holds only for a converged Markov chain.
     """
     promise = facts.promise
     if facts.seeded is not None:
@@ -155,7 +155,7 @@ def ledger(facts: FitFacts, charged: Account) -> str:
         return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
     of = budget.currency
-    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # not the difference, since squares of mu add up
+    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # for mu: sqrt(total^2 - spent^2)
     gone = "" if charged.book.kept else " (gone when Python ends)"
     return f"{name}: {of} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest}{gone}"
 

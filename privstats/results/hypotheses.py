@@ -220,7 +220,7 @@ def estimates(
     widths: tuple[int, int] = (10, 10),
     digits: int = 3,
 ) -> tuple[Column, Column, Column, Column]:
-    """Return text columns of estimates, standard errors and intervals; all numbers in a row have equally many decimals.
+    """Return text columns of estimates, std errors and intervals; all numbers in a row have equal numbers of decimals.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ in the data would be another release.
 
 A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, where g is the inverse of the link
 function. By the delta method the error of the estimated quantity is ``R (theta-hat - theta)`` with ``R = sum_k w_k
-g'(x_k theta + o_k) x_k``. Therefore the estimate has the same distribution, including noise and bias bounds, as the
-estimate in a linear hypothesis with coefficients R; without a link function this is exact. Intervals of means are
+g'(x_k theta + o_k) x_k``. Therefore the error of the estimate, including noise and the bias bound, is treated as the
+error of the linear function R theta of the coefficients; without a link function this is exact. Intervals of means are
 computed on the scale of the linear predictor and transformed by g, as in `Results.get_prediction`. In models with a
 link function, intervals of comparisons and slopes also contain the quantiles of q over draws of the coefficients
 (`_with_curvature`).
@@ -343,7 +343,19 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
 def _quantity(
     results: FitNumbers, blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]], averaged: int, mean: bool
 ) -> _Quantity:
-    """Return the weighted sum of fitted means over parts of the grid, averaged over `averaged` consecutive rows."""
+    """Return the weighted sum of fitted means over parts of the grid, averaged over consecutive rows of the grid.
+
+    Parameters
+    ----------
+    results : FitNumbers
+    blocks : sequence of (ndarray, ndarray, ndarray)
+        For each part of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
+        (n, c), and the offsets, shape (n,).
+    averaged : int
+        Number of consecutive rows that are averaged.
+    mean : bool
+        True for means, whose intervals are transformed from the linear predictor; False for comparisons and slopes.
+    """
     estimate, link = results.estimate, results.facts.link
 
     def over(values: FloatArray) -> FloatArray:
@@ -385,7 +397,20 @@ def _moved(
     link: str,
     over: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
-    """Return the change of each quantity for each drawn error of the coefficients, shape (quantities, draws)."""
+    """Return the change of each quantity for each drawn error of the coefficients, shape (quantities, draws).
+
+    Parameters
+    ----------
+    errors : ndarray, shape (c, draws)
+        Drawn errors of the coefficients.
+    blocks : sequence of (ndarray, ndarray, ndarray)
+        For each part of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
+        (n, c), and the estimated linear predictors, shape (n,).
+    link : str
+        Name of the link function.
+    over : callable
+        Averages an array over consecutive rows of the grid.
+    """
     found: Any = 0.0
     for w, X, eta in blocks:
         shifted = eta[:, None] + np.nan_to_num(X) @ errors

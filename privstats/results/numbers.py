@@ -1,4 +1,4 @@
-"""The numbers of a fit, in the vocabulary of statsmodels."""
+"""The numbers of a fit, under the attribute names of statsmodels."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ ALONG = ("tau", "q")  # numeric parts of labels: the estimates of a term are dra
 TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error, distinct for the colour-blind
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 ACROSS = 3  # largest number of panels in a row
-WIDE, NARROW, HIGH = 7.0, 3.3, 0.18  # inches: width of a single panel, of one among several panels; height of a line
+# in inches: width of a single panel, width of each panel if there are several, and height of a line of text
+WIDE, NARROW, HIGH = 7.0, 3.3, 0.18
 TITLE = 60  # largest number of characters in a line of the title of a single panel
 BESIDE = 40  # largest number of characters in a line of a name beside an axis
 INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
@@ -238,7 +239,7 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write words where nothing can be drawn: for an estimate that is a level or missing, or a missing interval."""
+        """Write text in place of a symbol if an estimate is a level, or if an estimate or its interval is missing."""
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}

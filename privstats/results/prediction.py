@@ -29,7 +29,7 @@ LINKS: dict[str, Callable[[FloatArray], FloatArray]] = {"logit": logit, "probit"
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Fitted means at new rows with standard errors and intervals, in the vocabulary of statsmodels.
+    """Fitted means at new rows with standard errors and intervals, under the attribute names of statsmodels.
 
     A number is NaN where a value of the row is missing, a level is not declared, or the prediction is not identified.
 
@@ -82,7 +82,7 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            low = np.minimum(low + own, eta) - whole  # add the bias bound, if the mean's interval has one
+            low = np.minimum(low + own, eta) - whole  # if the mean's interval has a bias bound, add this bound
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 

@@ -39,7 +39,7 @@ def written(value: object) -> dict[str, Any]:
 
 
 def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
-    """Return the object of class `kind` from the numbers, texts, lists and dicts to which `written` converted it.
+    """Rebuild an object of class `kind` from the dict that `written` returned for the object.
 
     Raises
     ------

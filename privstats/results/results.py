@@ -1,4 +1,4 @@
-"""The result of a fit, in the vocabulary of statsmodels."""
+"""The result of a fit, with the attribute and method names of statsmodels."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from privstats.results.text import (
 
 FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-LONGEST_HEAD = 24  # largest number of characters in the header of a text column; a longer header is printed below
+LONGEST_HEAD = 24  # largest number of characters in a text column's header; longer ones become (1), (2), ...
 SPACE = 3  # number of spaces between the columns of two fits in a text table
 HEAD_END, FOOT_END = 2, 1  # spaces after headers, and after cells below the rule, to align them with estimates
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"

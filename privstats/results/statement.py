@@ -169,7 +169,7 @@ def _factor(eps: float) -> str:
 
 
 def method_stated(facts: FitFacts) -> str:
-    """Return the method as a sentence, which says whether the package chose it."""
+    """Return a sentence that names the method and says if the package chose the method."""
     noise = "" if facts.noise in (None, facts.mech) else f" with {facts.noise} noise"
     auto = ", chosen automatically" if facts.why.startswith("chosen by") else ""
     return f"The method is {facts.mech_words} ({facts.mech}){noise}{auto}."
