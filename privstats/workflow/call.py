@@ -1,8 +1,8 @@
-"""Public functions are declared as signatures with docstrings; this module makes functions of the declarations.
+"""Public functions are declared as signatures with docstrings; this module builds the functions from them.
 
-Such a function compares the arguments of a call with the signature and carries out the call. A call that does not fit
-the signature raises a TypeError before a row is read or a ledger is charged. All other errors are raised without the
-stack frames of their origin, since these frames hold the data.
+A function built by this module compares the arguments of a call with the signature and then executes the call. A call
+that does not fit the signature raises a TypeError before a row is read or a ledger is charged. All other errors are
+raised without the stack frames of their origin, since these frames hold the data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with their na
 )  # fmt: skip
 
 INTERVALS = ("alpha", "confidence", "level")  # usual names of an argument that most functions for fits do not have
-ELSEWHERE = MappingProxyType(  # by function and argument that the function lacks: the remedy in the error text
+ELSEWHERE = MappingProxyType(  # remedies for error texts; a key is a function and an argument that it lacks
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
         ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',

@@ -2,7 +2,8 @@
 
 The released coefficients are public, so that the residual of a row is an expression in the row's columns. The bins are
 also public: they are chosen from releases and declared bounds. Each diagnostic is a histogram of residuals, or a table
-of means by intervals of fitted values. Their plans are charged together and run as a study. This module reads no row.
+of means by intervals of fitted values. The plans of the diagnostics form a study:
+the ledger is charged with all plans at once, before any plan is run. This module reads no row.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
     """Return the range of linear predictors that is divided into bins.
 
     The range is an interval around the mean of the linear predictors, within the range that follows from the declared
-    bounds. If the mean is not known, it is the range that follows from the declared bounds.
+    bounds. If the mean is unknown, the whole range that follows from the declared bounds is returned.
     """
     design: Any = fit.facts.design
     within = numeric(f"I({eta})", design.domain).within

@@ -40,8 +40,8 @@ class Division:
     charge : tuple of (str, Promise)
         Entries of the ledger: labels of queries, and privacy guarantees.
     fractions : mapping of str to float
-        Fractions of the whole budget, by label of the query. The queries of a branch (method) divide the budget that
-        remains after the queries before the choice of a branch.
+        Fractions of the whole budget, by label of the query. The queries before the choice of a branch (method) take
+        their fractions first; the queries of each branch divide the remaining budget.
     """
 
     promises: Mapping[str, Promise]
@@ -148,7 +148,7 @@ def fraction(share: Any) -> float:
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
     """Return the share of a query: the share given for its label, or an equal part of the share given for its name."""
-    if a.optional:  # a share given for the name "scales" is not for an optional "scales again" with its own default
+    if a.optional:  # a share given for "scales" does not replace the default share of the optional "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
         namesakes = _namesakes(a, asked)

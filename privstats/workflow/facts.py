@@ -126,5 +126,5 @@ def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
 
 
 def seed_shown(rng: Any) -> int | str | None:
-    """Return the seed as summaries show it; a text in place of a generator; None without a seed."""
+    """Return the seed for summaries: "a Generator" if the user gave a generator, None if there is no seed."""
     return None if rng is None else int(rng) if isinstance(rng, int | np.integer) else "a Generator"

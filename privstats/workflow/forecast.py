@@ -39,10 +39,13 @@ FITS, FEWER, MOST = (
     range(9),
     range(3),
     45,
-)  # simulated fits of a usual forecast, and of a pessimistic forecast; largest number of fits for rows `like`
+)  # numbers of the simulated fits in a usual and in a pessimistic forecast; largest number of fits for rows `like`
 SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
-SEVERAL, TOGETHER, FEW = 25, 9, 3  # numbers of draws that are averaged: of one rank, of several ranks, of coefficients
-MOST_GIVEN = 4 * ROWS  # largest number of rows for exponential mechanisms; for more rows the budget is raised instead
+# number of averaged draws for a release of one rank, of several ranks together, and of coefficients
+SEVERAL, TOGETHER, FEW = 25, 9, 3
+# largest number of synthetic rows given to an exponential mechanism; k times as many rows are represented by k times
+# the budget, which gives the same density
+MOST_GIVEN = 4 * ROWS
 
 FORECAST = ["std_error", "width", "noise_share", "ratio"]
 OF_WIDTH = FORECAST.index("width")

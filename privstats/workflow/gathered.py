@@ -23,7 +23,7 @@ class Gathered:
     method : str
         Name of the method.
     numbers : int
-        Count of numbers that the method needs of each row.
+        How many numbers per row the method keeps in memory.
     row : int
         Largest number of bytes for each row: for its numbers, and for the method's own computations.
     rows : int or None

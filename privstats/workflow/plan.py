@@ -288,7 +288,7 @@ class Plan:
     ) -> pd.DataFrame:
         """Return the forecast for synthetic rows under an assumption; each complete forecast is computed once."""
         design = self.public.design
-        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None  # if it has an effect
+        share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None
         about = tuple(assumed.hints.items()), share, assumed.precise
         if about in self.forecasts:
             return self.forecasts[about]
@@ -448,7 +448,7 @@ class Plan:
         Raises
         ------
         OptionError, BudgetError, DomainError
-            If no budget is given, or the function of the plan raises the error for a budget.
+            If no budget is given, or the planned function, such as dp_mean, rejects one of the budgets.
 
         Examples
         --------
@@ -566,7 +566,7 @@ class Plan:
         Raises
         ------
         OptionError
-            If `to_json` raises it, or the file cannot be written.
+            If the plan cannot be written as JSON (see `to_json`), or the file cannot be written.
         """
         write_text(path, self.to_json())
 
@@ -593,7 +593,7 @@ class Plan:
         OptionError
             If the plan of these data has another digest.
         BudgetError, DomainError, FormulaError, PrivacyError
-            If the function of the plan raises the error for these data.
+            If the planned function, such as dp_mean, rejects these data.
 
         Examples
         --------
@@ -698,7 +698,7 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 def _shorter(normal: Plan, pure: Plan) -> Plan:
     """Return the plan with the shorter expected intervals.
 
-    A comparison with the other plan is added to the reason for the method in the returned plan.
+    The returned plan's reason for its method also states how its expected widths compare with the other plan's.
     """
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
@@ -712,7 +712,11 @@ def _shorter(normal: Plan, pure: Plan) -> Plan:
 
 
 def _ratio(normal: Plan, pure: Plan) -> float:
-    """Return the median ratio of the expected interval widths of two plans; NaN if there is no comparison."""
+    """Return the median ratio of the expected interval widths of two plans, the first divided by the second.
+
+    NaN if the widths cannot be compared: the number of rows or privacy units is private or not given, bounds are to be
+    estimated, or a plan expects no intervals.
+    """
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
     tables = [plan._under(Assumption()) for plan in (normal, pure)]  # without hints: they do not influence the method
@@ -763,7 +767,7 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
             "private)"
         )
     used = offered if design.complete and not design.lacking else None
-    units = max(rows, 1) if by_unit and rows is not None else None  # at least one unit
+    units = max(rows, 1) if by_unit and rows is not None else None
     most = spec.neighbors.rows_per_unit
     return PublicFacts(offered, used, units, by_unit, spec.intervals, design, assumed, most)
 
@@ -787,8 +791,8 @@ class Quick(Rehearsal):
     before : dict
         Queries of the previous round, by label.
     unaudited : set
-        Labels of the queries that remain to be audited. If a query differs from the query of this label in the previous
-        round, the set is emptied, because the queries will be audited in a later round.
+        Labels of the queries that remain to be audited. The set is emptied if a query differs from the query with the
+        same label in the previous round; a later round then audits all queries.
     whole : bool
         Whether the inference after the last query is also run, so that an error in it occurs before any budget is
         spent.
@@ -882,9 +886,9 @@ def rehearsed(
 ) -> tuple[tuple[Asked, ...], Turns]:
     """Run each branch on synthetic rows; return all queries, and the numbers of passes over the rows in each branch.
 
-    If the queries are equal to the queries of the previous round (`before`), every query was asked with its final
-    budget. In this case each query is audited, and each branch is run once more without its optional queries. Inference
-    after the last query is run in the first round only.
+    `turn` is the number of the round. If the queries are equal to the queries of the previous round (`before`), every
+    query was asked with its final budget. In this case each query is audited, and each branch is run once more without
+    its optional queries. Inference after the last query is run in the first round only.
 
     Raises
     ------

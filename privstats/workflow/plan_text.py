@@ -234,7 +234,7 @@ def _questions(plan: Any) -> list[str]:
 
 
 def _own(p: Planned, plan: Any) -> float:
-    """Return the share of a query without the shares that optional queries take from this share."""
+    """Return the share of a query minus the shares of the optional queries that are paid from this share."""
     fractions: Mapping[str, float] = plan.division.fractions
     return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)
 

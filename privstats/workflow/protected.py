@@ -21,7 +21,7 @@ BRINGS = ("domain", "ledger")  # arguments that protected data supply in a call
 class Protected:
     """Confidential rows with their declared domain, and with the budget that all fits on them share.
 
-    This prevents mistakes. It does not protect against code in the same process, which can read the rows.
+    The class prevents mistakes. It does not protect against code in the same process, which can read the rows.
 
     Attributes
     ----------

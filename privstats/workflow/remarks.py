@@ -11,7 +11,7 @@ from privstats.formula.declarations import Levels
 from privstats.inference.notes import SYMPTOMS, Note, about_rows, note, percent
 from privstats.workflow.plan import Plan
 
-CLEAR = 3.0  # a count of missing rows above this many standard errors is more than noise
+CLEAR = 3.0  # a count of missing rows is attributed to noise unless it exceeds this many standard errors
 UNUSED = 0.05  # a note is shown if more than this share of the rows is not used
 NEARLY_ALL = 0.9  # if more than this share of the rows is not used, the note suspects a wrong declaration of a column
 SMALL_WEIGHT = 0.2  # a note is shown if the ratio of the mean weight to the bound of weights is below this
@@ -44,7 +44,7 @@ def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, 
 
 
 def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note on weights that are far below their declared bound, by the released sum of weights."""
+    """Return a note if the released sum of weights shows that weights are far below their declared bound."""
     rows, (used, sd) = public.offered, _released(estimate, "weights used")
     if rows is None or not used + CLEAR * sd < SMALL_WEIGHT * rows:
         return ()

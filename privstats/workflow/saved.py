@@ -44,7 +44,8 @@ def written_plan(plan: Any) -> dict[str, Any]:
     Raises
     ------
     OptionError
-        If an expression calls a function registered by `rowwise`, or an option is not text, numbers or lists of these.
+        If an expression calls a function registered by `rowwise`, or an option is not a text, a number, or a list or
+        mapping of texts and numbers.
     """
     spec = plan.specification
     written, defaults = spec.written, BY_NAME[spec.verb].defaults
@@ -89,7 +90,7 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     Raises
     ------
     OptionError
-        If the content is not a plan, or the plan has another digest than the file states.
+        If the content is not a plan, or the digest of the plan differs from the digest in the file.
     """
     if content.get("format") != PLAN_FORMAT:
         raise OptionError(f"{quote(name)} has a plan in another format than {quote(PLAN_FORMAT)}; save it again")
@@ -216,7 +217,7 @@ def _plain(name: str, value: Any) -> Any:
     Raises
     ------
     OptionError
-        If the option is not text, numbers or lists of these.
+        If the option is not a text, a number, None, or a list or mapping of these.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()

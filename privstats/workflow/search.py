@@ -3,7 +3,8 @@
 The variance of an estimate has a sampling part and a noise part, and both decrease in a known way. If the number of
 rows n grows, the sampling part decreases as 1/n and the noise part as 1/n^2. If the budget grows, only the noise part
 decreases, as 1/eps^2, 1/mu^2 or 1/rho. Therefore the wanted number of rows (or budget) can be extrapolated from the
-widths at one number, and more precisely from the widths at two numbers. The extrapolated number is called the root.
+expected widths at one tried value of n (or of the budget), and more precisely from the widths at two tried values. The
+extrapolated value is called the root.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from privstats.workflow.progress import ProgressLine, shown_on
 
 WITHIN = 0.01  # relative error of the result: a number smaller by this share is known not to suffice
 AIM = 0.003  # the next number to try exceeds the expected root by this share
-NEARLY, BELOW = 0.0075, 0.015  # relative distances of the root from the lower, upper limit below which it is near it
+# relative distance from the lower limit, and from the upper limit, below which the root counts as near this limit
+NEARLY, BELOW = 0.0075, 0.015
 CLOSE = 0.03  # a tried number is close to the root if its log ratio of expected and wanted widths is below this
 ALMOST = 0.0099  # relative distance between a close limit and the next number to try: a little less than `WITHIN`
 PROBES = 1  # number of times that a number next to a close limit is tried in place of the middle of the range
@@ -137,7 +139,10 @@ class Fall:
         return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
 
     def from_one(self, number: float, widths: Widths) -> float:
-        """Return the number at which all widths are at most the wanted width, extrapolated from one number."""
+        """Return the number of rows (or budget) at which all expected widths are at most the wanted width.
+
+        The result is extrapolated from the widths at one tried `number`.
+        """
         noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
         parts = zip(widths.ratios**2 * (1 - noise), widths.ratios**2 * noise, strict=True)
         return number * max(self.root(float(rest), float(noise)) for rest, noise in parts)
@@ -269,12 +274,18 @@ class Way:
     def next(self) -> float:
         """Return the next number to try.
 
-        Usually this is a number a little beyond the expected root. If the root is close to one of the two limits (the
-        largest insufficient number and the smallest sufficient number), it is a number 1% away from this limit.
+        The lower limit is the largest number known to be insufficient, the upper limit the smallest number known to
+        be sufficient. The next number is chosen by the first rule that applies:
 
-        Another rule is used if this number is not between the limits, or if two tries have not halved the range between
-        the limits. If both limits are known, the next number is then the geometric mean of the limits, or once a number
-        1% away from a close limit. If all numbers so far lie on one side of the root, it is a number far beyond them.
+        1. If the root is near a limit, try a number 1% away from this limit, between the limits.
+        2. Otherwise try a number slightly larger than the expected root.
+
+        The rules are replaced if their number is not between the limits, or if two tries have not halved the range
+        between the limits:
+
+        3. If both limits are known, try the geometric mean of the limits. If a limit is close, a number 1% away from
+           this limit is tried once in place of the mean.
+        4. If only one limit is known, try a number far beyond this limit.
         """
         low, high, root = self.low, self.high, self.root
         between = low > 0 and high < math.inf

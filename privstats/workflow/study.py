@@ -97,7 +97,7 @@ class Study:
         Raises
         ------
         OptionError
-            If `Plan.to_json` raises it for a plan.
+            If one of the plans cannot be written as JSON (see `Plan.to_json`).
         """
         plans = [written_plan(plan) for plan in self.plans]
         content = {"format": STUDY_PLAN_FORMAT, "privstats": VERSION, "plans": plans, "digest": self.digest}
@@ -114,7 +114,7 @@ class Study:
         Raises
         ------
         OptionError
-            If `to_json` raises it, or the file cannot be written.
+            If the study cannot be written as JSON (see `to_json`), or the file cannot be written.
         """
         write_text(path, self.to_json())
 
@@ -209,7 +209,7 @@ def study_of(content: Mapping[str, Any], name: str) -> Study:
     Raises
     ------
     OptionError
-        If the content is not a study, or a plan or the study has another digest than the file states.
+        If the content is not a study, or the digest of the study or of a plan differs from the digest in the file.
     """
     plans = content.get("plans")
     if not isinstance(plans, list) or not plans or not all(isinstance(plan, dict) for plan in plans):

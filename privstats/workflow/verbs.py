@@ -27,7 +27,7 @@ class Verb:
     answer: Callable[[dict[str, Any]], Any]
 
     def of(self, **arguments: Any) -> Any:
-        """Call the function with the given arguments, and with defaults for all others."""
+        """Call the function with the given arguments, and with defaults for the remaining arguments."""
         return self.answer({**self.defaults, **arguments})
 
 
@@ -41,5 +41,5 @@ def register(name: str, verb: Verb) -> None:
 
 
 def is_default(value: Any, default: Any) -> bool:
-    """Return whether an option equals its default; a value of another type than the default never does."""
+    """Return whether an option is its default, or a plain number, truth value or text equal to the default."""
     return value is default or (type(value) in (bool, int, float, str) and value == default)
