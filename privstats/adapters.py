@@ -22,7 +22,8 @@ def stargazer(fit: Results) -> dict[str, Any]:
     """Return a fit as a dict in the format of the Python package stargazer.
 
     After a single ``stargazer.translators.register_class(type(fit), ps.adapters.stargazer)``, ``Stargazer([fit])``
-    accepts private fits, also together with others. A coefficient that is not given is printed as "nan", without stars.
+    accepts private fits, also in one table with fits of other packages. A coefficient that is not given is printed as
+    "nan", without stars.
 
     Parameters
     ----------

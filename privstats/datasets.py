@@ -33,7 +33,7 @@ class Dataset(NamedTuple):
 
 
 def find(name: str) -> Path:
-    """Return the path of a data file, which is searched in two folders.
+    """Return the path of a data file; two folders are searched.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def find(name: str) -> Path:
     Raises
     ------
     FileNotFoundError
-        If the file is absent; the error says where it was searched, and where to get it.
+        If neither folder has the file; the error names the folders and the source of the file.
     """
     named = os.environ.get("PRIVSTATS_DATA")
     folders = [*([Path(named)] if named else []), Path.home() / ".cache" / "privstats"]

@@ -33,7 +33,7 @@ class FormulaError(PrivstatsError):
 
 
 class SourceChangedError(Exception):
-    """A pass over the rows found other rows or privacy units than the first pass, or a file has changed.
+    """The rows or privacy units in a pass differ from those in the first pass, or a file has changed.
 
     The gate, which answers all queries of the data, turns this error into a `PrivacyError`.
     """

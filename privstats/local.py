@@ -143,12 +143,12 @@ def local_gradient_descent(
 
     Notes
     -----
-    With x (including the intercept) and y in their scales, the estimand solves ``E w psi_c(y - x'theta) x = 0``, where
-    ``w = min(1, 2 / |x|^2)`` and c = 1.345. If the errors are symmetric, theta is the coefficient vector of the
-    conditional mean. With noise of sd ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` in each score and ``R = I - eta M`` the last
-    iterate has the covariance ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature
-    M and the mean square Q of the scores are also estimated from messages of the holders. Coefficients whose curvature
-    is below its noise are NaN ("not given").
+    Let x (with a constant 1 for the intercept) and y be divided by their scales. The estimand theta solves
+    ``E w psi_c(y - x'theta) x = 0``, where ``w = min(1, 2 / |x|^2)`` and c = 1.345. If the errors are
+    symmetric, theta is the coefficient vector of the conditional mean. With noise of sd ``s = 2 sqrt(2) c sqrt(K + 2) /
+    mu`` in each score and ``R = I - eta M`` the last iterate has the covariance ``M^-1 Q M^-1 / n + eta (s^2 / n) (I -
+    R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature M and the mean square Q of the scores are also estimated from
+    messages of the holders. Coefficients whose curvature is below its noise are NaN ("not given").
 
     If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 

@@ -13,8 +13,8 @@ def combine(fits: Iterable[Results], rows: str) -> Results:
     """Combine several fits of one plan, either on disjoint data sets (sites) or repeatedly on the same rows.
 
     The result is the mean of the fits, weighted by precision in each direction of the coefficients; its standard errors
-    and intervals include sampling error and the noise of all fits. A coefficient that is not given in one fit is given
-    in the result if another fit gives it. Combining uses releases only: no row is read, and no budget is spent.
+    and intervals include sampling error and the noise of all fits. A coefficient that one fit does not identify is
+    reported if another fit identifies it. Combining uses releases only: no row is read, and no budget is spent.
 
     Parameters
     ----------

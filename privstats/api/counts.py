@@ -59,14 +59,14 @@ def dp_mode(
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
         "permute_and_flip" (the choice of "auto") has the smallest error. Two mechanisms are for comparison: "expmech"
-        is the exponential mechanism with the counts as scores, "duff" is the exponential mechanism with the distance to
-        data with another mode as the score.
+        is the exponential mechanism with the counts as scores, "duff" is the exponential mechanism with a penalty on
+        each candidate: the number of rows that must change until the candidate is the mode.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise with budget `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing. The
@@ -94,8 +94,9 @@ def dp_mode(
         Number of bins of equal width, or the edges of the bins in ascending order; the estimate is the middle of the
         bin with the largest count.
     memory_limit : int, optional
-        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
-        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
+        this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
+        not depend on this limit.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
@@ -186,7 +187,7 @@ def dp_hist(
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise with budget `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -210,8 +211,9 @@ def dp_hist(
     density : bool
         Whether densities are released in place of counts.
     memory_limit : int, optional
-        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
-        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
+        this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
+        not depend on this limit.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

@@ -89,7 +89,7 @@ def dp_glm(
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise with budget `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -100,7 +100,7 @@ def dp_glm(
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
+        "none" spends the whole budget on the coefficients: every coefficient is reported, but without an interval.
         With "none", "objpert" scales the columns by their declared bounds, and an error is raised for "newton" if the
         number of rows or the budget is too small for its first stage.
     cov_type : {"HC", "nonrobust", "cluster"}
@@ -132,7 +132,8 @@ def dp_glm(
         For "objpert": weight of a ridge penalty, half the sum of the squared coefficients. A fit with this penalty has
         no intervals.
     tail : {"cautious"}, optional
-        Let intervals allow for more rare large scores than the released histogram shows. Intervals are then longer.
+        Let intervals allow for a heavier tail of the score lengths than the released histogram shows. Intervals are
+        then longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -140,11 +141,13 @@ def dp_glm(
     batch : int, optional
         For "sgd": number of rows in each random subsample.
     clip : float, optional
-        For "ngd" and "noisy_newton": limit on the length of a row's predictors, in declared scales or half-ranges
-        / sqrt(3); a longer row has a smaller weight. For "sgd": largest length of the gradient of a row.
+        For "ngd" and "noisy_newton": limit on the length of a row's vector of predictors; a longer row has a smaller
+        weight. Each predictor is divided by its declared scale, or by its half-range / sqrt(3) if this is smaller or no
+        scale is declared. For "sgd": largest length of the gradient of a row.
     memory_limit : int, optional
-        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
-        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
+        this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
+        not depend on this limit.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

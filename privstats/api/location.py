@@ -61,15 +61,16 @@ def dp_median(
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
         "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks. The other mechanisms are for
-        comparison: "aq" (approximate quantiles) is the exponential mechanism for the median alone; "duff" uses the
-        distance to data with another median; "smoothsens" adds noise to the median in proportion to the smooth
+        comparison: "aq" (approximate quantiles) is the exponential mechanism for the median alone; "duff" is the
+        exponential mechanism with a penalty on each candidate: the number of rows that must change until the candidate
+        is the median; "smoothsens" adds noise to the median in proportion to the smooth
         sensitivity of the median; "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise with budget `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -97,15 +98,17 @@ def dp_median(
         most a five hundredth of the range), and intervals are widened by half a step at both limits to allow for the
         rounding. "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
-        One minus the confidence of the released intervals; intervals of other confidence are scaled from these.
+        One minus the confidence of the released intervals; intervals with another confidence are
+        computed by scaling the released intervals.
     eta : float, optional
         For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
         few other rows. The default is 1/64 of the range.
     geometric : bool
         Whether to release the geometric median of several columns: the point with the least sum of distances ("kng").
     memory_limit : int, optional
-        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
-        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
+        this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
+        not depend on this limit.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
@@ -201,15 +204,16 @@ def dp_quantile(
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
         "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks; it draws several quantiles
         together. The other mechanisms are for comparison: "aq" (approximate quantiles) draws the middle quantile first,
-        then the lower and the upper quantiles, given the middle one; "duff" uses the distance to data with another
-        quantile; "smoothsens" adds noise to the quantile in proportion to the smooth sensitivity of the quantile; "ptr"
+        then the lower quantiles below it and the upper quantiles above it; "duff" is the exponential mechanism with a
+        penalty on each candidate: the number of rows that must change until the candidate is the quantile;
+        "smoothsens" adds noise to the quantile in proportion to the smooth sensitivity of the quantile; "ptr"
         (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise with budget `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -237,13 +241,15 @@ def dp_quantile(
         most a five hundredth of the range), and intervals are widened by half a step at both limits to allow for the
         rounding. "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
-        One minus the confidence of the released intervals; intervals of other confidence are scaled from these.
+        One minus the confidence of the released intervals; intervals with another confidence are
+        computed by scaling the released intervals.
     eta : float, optional
         For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
         few other rows. The default is 1/64 of the range.
     memory_limit : int, optional
-        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
-        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
+        this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
+        not depend on this limit.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
@@ -333,14 +339,15 @@ def dp_mean(
         for each group, as `dp_lm` does; the noise is in proportion to the std dev of the values. Intervals of "clipped"
         are shorter if the bounds extend far beyond most values and there are several thousand rows, and longer
         otherwise. "auto" uses noise on sums; for a single column it first estimates the std dev, with a twentieth of
-        the budget, and uses "clipped" if the intervals of "clipped" are expected to be shorter. "duff" uses the
-        distance to data with another mean; it is for comparison, without intervals.
+        the budget, and uses "clipped" if the intervals of "clipped" are expected to be shorter. "duff" is for
+        comparison, without intervals: the exponential mechanism with a penalty on each candidate, the number of rows
+        that must change until the candidate is the mean.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise with budget `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -362,8 +369,9 @@ def dp_mean(
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     memory_limit : int, optional
-        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
-        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
+        this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
+        not depend on this limit.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator

@@ -41,7 +41,7 @@ FIRST = 'plan needs the function first; write ps.plan("lm", "y ~ x", n=2000, eps
 
 @_bound_first
 def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, **options: Any) -> Plan:
-    """Return the plan of a fit: its queries of the data, their budgets and the expected intervals; spends no budget.
+    """Return the plan of a fit: its queries, their budgets and the expected intervals; no budget is spent.
 
     Parameters
     ----------

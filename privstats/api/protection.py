@@ -23,8 +23,8 @@ def protect(
     """Bind confidential rows to their domain and to one budget, which all fits on the rows share.
 
     Every function, and `plan`, accepts the result as `data`; the arguments `domain` and `ledger` are then left out. The
-    result shows no cell and cannot be pickled. This prevents mistakes, but it does not protect against code in the same
-    process, which can read the rows.
+    result shows no cell and cannot be pickled. The result prevents mistakes. It does not protect against code in the
+    same process, which can read the rows.
 
     Parameters
     ----------

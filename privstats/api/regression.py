@@ -73,18 +73,18 @@ def dp_lm(
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
         Algorithm. "suffstats" releases noisy second moments; "newton" takes Newton steps with clipped, noisy scores;
         "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term. "auto" takes the
-        algorithm with the shortest expected intervals; the summary names this algorithm and the reason. "kng",
-        "expmech", and "objpert" with `theta_bound`, `split` or `noise` (or with units, without an intercept, or at very
-        large budgets), are for comparison: the coefficients are chosen within the bound `theta_bound`. "ngd" and
-        "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and comparison,
-        with a robust `loss` under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`, without
-        intervals.
+        algorithm with the shortest expected intervals; the summary names this algorithm and the reason. Three
+        algorithms are for comparison and choose the coefficients within the bound `theta_bound`: "kng", "expmech", and
+        one form of "objpert". "objpert" takes this form if `theta_bound`, `split` or `noise` is given, with units,
+        without an intercept, or at very large budgets. "ngd" and "noisy_newton" are the noisy gradient descent and the
+        noisy Newton steps of [2]_, for teaching and comparison, with a robust `loss` under `mu`, `rho` or `delta`;
+        "sgd" is NoisySGD, under `eps` with `delta`, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise with budget `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -95,7 +95,7 @@ def dp_lm(
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
+        "none" spends the whole budget on the coefficients: every coefficient is reported, but without an interval.
         With "none", an error is raised for "newton" if the number of rows or the budget is too small for its first
         stage.
     cov_type : {"HC", "nonrobust", "cluster"}
@@ -126,7 +126,8 @@ def dp_lm(
         For "suffstats": weight of a ridge penalty on coefficients of predictors scaled to [-1, 1]; "adaptive" chooses
         the weight by the size of the noise. A fit with a ridge penalty has no intervals.
     tail : {"cautious"}, optional
-        Let intervals allow for more rare large scores than the released histogram shows. Intervals are then longer.
+        Let intervals allow for a heavier tail of the score lengths than the released histogram shows. Intervals are
+        then longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -134,14 +135,16 @@ def dp_lm(
     batch : int, optional
         For "sgd": number of rows in each random subsample.
     clip : float, optional
-        For "ngd" and "noisy_newton": limit on the length of a row's predictors, in declared scales or half-ranges
-        / sqrt(3); a longer row has a smaller weight. For "sgd": largest length of the gradient of a row.
+        For "ngd" and "noisy_newton": limit on the length of a row's vector of predictors; a longer row has a smaller
+        weight. Each predictor is divided by its declared scale, or by its half-range / sqrt(3) if this is smaller or no
+        scale is declared. For "sgd": largest length of the gradient of a row.
     tuning : float, optional
         For "ngd", "noisy_newton" and "sgd": threshold beyond which residuals are clipped, in units of the fitted
         residual scale, or for "sgd" in units of the scale of the response.
     memory_limit : int, optional
-        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
-        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
+        this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
+        not depend on this limit.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
@@ -242,14 +245,14 @@ def dp_rq(
         score. "auto" chooses by a public number, rows times eps per coefficient: "newton" if this number is large, and
         always under `mu` or `rho`; "objpert" if the number is smaller, for a median or more than three coefficients;
         "kng" if the number is smallest and there are at most three coefficients, since an exact sampler exists only
-        then. "objpert" gives intervals for quantiles other than the median only in cases in which "auto" may choose
-        "objpert". "expmech" is for comparison, without intervals.
+        for at most three coefficients. "objpert" gives intervals for quantiles other than the median only in cases in
+        which "auto" may choose "objpert". "expmech" is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
         Budget in Gaussian differential privacy; mu = 1 implies eps = 4.89 at delta = 1e-6.
     rho : float, optional
-        Budget in zero-concentrated differential privacy; normal noise that keeps `mu` has rho = mu^2 / 2.
+        Budget in zero-concentrated differential privacy; normal noise with budget `mu` has rho = mu^2 / 2.
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
@@ -260,7 +263,7 @@ def dp_rq(
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the coefficients, so that all of them are given, without intervals.
+        "none" spends the whole budget on the coefficients: every coefficient is reported, but without an interval.
         With "none", an error is raised for "newton" if the number of rows or the budget is too small for its first
         stage.
     cov_type : {"HC", "kernel"}
@@ -284,10 +287,12 @@ def dp_rq(
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional
-        Let intervals allow for more rare large scores than the released histogram shows. Intervals are then longer.
+        Let intervals allow for a heavier tail of the score lengths than the released histogram shows. Intervals are
+        then longer.
     memory_limit : int, optional
-        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, a temporary file
-        keeps the remaining rows and is deleted at the end; other data are read again. Estimates do not depend on it.
+        Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
+        this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
+        not depend on this limit.
     ledger : Ledger, optional
         Budget shared by several fits, charged before any row is read.
     rng : None, int or numpy.random.Generator
