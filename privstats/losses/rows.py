@@ -217,7 +217,7 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Rows (weight, predictors x, residual r, 0), for which `ClippedSquares` has the clipped scores of `ProductClip`.
+    """Rows (weight, predictors x, residual r, 0) for `ClippedSquares`, whose scores then equal the clipped scores.
 
     The loss ``w Huber_c(r - x't)`` is ``w (c / k)^2 Huber_k((r - x't) k / c)``, with k = `farthest` for all rows.
     """

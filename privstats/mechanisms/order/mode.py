@@ -59,7 +59,9 @@ class PermuteAndFlip(ModeMechanism):
 
 @dataclass(frozen=True)
 class ModeExponential(ModeMechanism):
-    """Choose a candidate in proportion to ``exp(-deficit)``, deficit: its scaled difference from the largest total.
+    """Choose a candidate in proportion to ``exp(-deficit)``.
+
+    The deficit of a candidate is its scaled difference from the largest total.
 
     Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours change each ratio by
     a factor of at most e^eps. For counts of added or removed rows the weight is ``exp(eps count)``, without the factor
@@ -76,7 +78,9 @@ class ModeExponential(ModeMechanism):
 
 @dataclass(frozen=True)
 class DuffMode(ModeMechanism):
-    """Choose in proportion to ``exp(-deficit / 2)``, deficit: scaled difference from the largest total; for comparison.
+    """Choose a candidate in proportion to ``exp(-deficit / 2)``; included for comparison.
+
+    The deficit of a candidate is its scaled difference from the largest total.
 
     Privacy: eps. The mechanism also satisfies the stricter guarantee eps / 2, because the factor 1/2 in the exponent is
     not needed (`ModeExponential`). For counts the deficit is the dataset distance of Gillenwater and Munoz Medina

@@ -184,7 +184,7 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
 
 def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
-    """Return the distances of the target from the ranks of grid points among all knots, shape (m,)."""
+    """For each grid point, return the distance between its rank among all knots and the target, shape (m,)."""
     below, upto = np.searchsorted(knots, units, side="left"), np.searchsorted(knots, units, side="right")
     left, right = knots[np.maximum(upto - 1, 0)], knots[np.minimum(upto, len(knots) - 1)]
     with np.errstate(divide="ignore", invalid="ignore"):
