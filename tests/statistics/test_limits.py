@@ -76,8 +76,8 @@ def test_a_level_too_rare_for_a_quantile_lengthens_no_other_coefficients_interva
 
     def length(data, levels):
         domain = {"x": (-4, 4), "y": (-20, 20), "g": levels}
-        fit = ps.dp_rq("y ~ x + g", data, mu=1.0, tau=tau, domain=domain, rng=1)
-        return np.diff(fit.conf_int().loc["x"])[0]
+        fits = [ps.dp_rq("y ~ x + g", data, mu=1.0, tau=tau, domain=domain, rng=seed) for seed in (1, 2, 3)]
+        return np.median([np.diff(fit.conf_int().loc["x"])[0] for fit in fits])  # a long last score doubles one in 20
 
     without = length(data[g != "rare"], ["a", "b"])
     assert length(data, ["a", "b", "rare"]) < 1.4 * without
