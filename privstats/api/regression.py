@@ -168,9 +168,10 @@ def dp_lm(
     -----
     A coefficient is NaN ("not given") if the noise exceeds the information about it. Intervals allow for the bias due
     to clipping, under the assumption that large scores become rare as fast as a finite variance requires: they are
-    bias-aware intervals estimate +- cv(a / s) s, where a bounds the bias and s is the standard error [3]_. Noisy
-    moments and objective perturbation (section 4) follow [1]_, and Newton steps follow [2]_. METHODS.md describes the
-    clipping of rows, the estimator, the assumptions and the constants.
+    bias-aware intervals [3]_: estimate +- c s, where s is the standard error, a bounds the bias, and c is the quantile
+    of the absolute value of a normal variable with mean a / s and variance 1. Noisy moments and objective perturbation
+    (section 4) follow [1]_, and Newton steps follow [2]_. METHODS.md describes the clipping of rows, the estimator, the
+    assumptions and the constants.
 
     References
     ----------

@@ -171,7 +171,7 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the mean information of synthetic rows, which is the scale of a coordinate of a row's score."""
+        """Return the mean Fisher information of synthetic rows about their linear predictors, at `at`."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:

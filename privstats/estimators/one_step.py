@@ -101,9 +101,10 @@ class Problem:
         return self.public.by_unit
 
     def total(self, number: float) -> Whole | None:
-        """Return the known total of a histogram's counts, `number`; None if rows have weights.
+        """Return the total of a histogram's counts, with the sd of its error; None if rows have weights.
 
-        A number of privacy units is an upper bound only, because a unit may have no row that is used.
+        The total is `number`. With privacy units (persons), `number` is only an upper bound of the total, because a
+        unit may have no row that is used.
         """
         out, released = sum(int((~kept).sum()) for kept in self.levels.kept), self.sizes.released
         sd = float(np.hypot(released[1] if released else 0.0, self.levels.sd * out**0.5))

@@ -40,15 +40,15 @@ SPLIT = 0.93
 
 @dataclass(frozen=True)
 class PlainPerturbedLikelihood:
-    r"""The minimiser of a perturbed logistic likelihood of scaled rows (Awan and Slavkovic 2021, Algorithm 2).
+    """Logistic regression by a perturbed negative log-likelihood (Awan and Slavkovic 2021, Algorithm 2).
 
-    The mechanism `ObjectivePerturbation` proves privacy. Columns are scaled to [-1, 1]. The length of a row x of m
-    columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies exclude one
-    another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. A row's score is no
-    longer than the row, and the curvature p (1 - p) x x' of a row's loss has rank one. With `theta_bound` B, the loss
-    has a constant slope beyond linear predictors of size B (plus the offset). Then |p - y| is at most expit(B), and
-    noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``, which is
-    post-processing; if it lies inside the ball, it is the minimiser on the ball.
+    The privacy proof is that of the mechanism `ObjectivePerturbation`. Columns are scaled to [-1, 1]. The length of a
+    row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies
+    exclude one another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. A row's
+    score is no longer than the row, and the curvature p (1 - p) x x' of a row's loss has rank one. With `theta_bound`
+    B, the loss has a constant slope beyond linear predictors of size B (plus the offset). Then |p - y| is at most
+    expit(B), and noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``,
+    which is post-processing; if it lies inside the ball, it is the minimiser on the ball.
 
     Parameters
     ----------
@@ -141,10 +141,10 @@ class PlainPerturbedLikelihood:
 class PlainPerturbedQuantile:
     """The minimisers of perturbed, smoothed check losses of scaled rows, one for each tau.
 
-    The mechanism `ObjectivePerturbation` proves privacy, as for `PlainPerturbedLikelihood`; slopes of a smoothed check
-    loss are at most max(tau, 1 - tau). Privacy requires a smaller ridge if the loss is smoothed over a wider interval.
-    The half-width of the smoothing is computed from public values, such that the ridge is the share `SMOOTHED_RIDGE` of
-    the loss's curvature if the responses have the assumed density `DENSITY`.
+    The privacy proof is that of the mechanism `ObjectivePerturbation`, as for `PlainPerturbedLikelihood`; slopes of a
+    smoothed check loss are at most max(tau, 1 - tau). Privacy requires a smaller ridge if the loss is smoothed over a
+    wider interval. The half-width of the smoothing is computed from public values, such that the ridge is the share
+    `SMOOTHED_RIDGE` of the loss's curvature if the responses have the assumed density `DENSITY`.
 
     Parameters
     ----------

@@ -179,7 +179,7 @@ class Start:
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return the start with coefficients for another loss, computed from the least-squares coefficients."""
+        """Return starting values for another loss than least squares, computed from the least-squares coefficients."""
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)

@@ -89,8 +89,8 @@ from privstats.sets.cells import Cells, Line, Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 from privstats.sets.weighted_losses import WeightedLosses
 
-SPAN, MOST_BINS = 2.0, 64  # sds of the linear predictor, and number of bins, in which equal responses are looked for
-CHANCE = 3.0  # sd of a sum of squared differences of Laplace noise, over the root of the sum of their squared variances
+SPAN, MOST_BINS = 2.0, 64  # half-range of the histogram of lumps, in sds of the linear predictor; most bins
+CHANCE = 3.0  # sd of a sum of squared Laplace differences, over the root of the sum of the squared variances
 STEPS: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05,

@@ -32,7 +32,7 @@ PLAIN_STEPS: tuple[str, ...] = (
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 TASKS = 4  # intended number of tasks in a pass for each thread of the workers; one task would not show any progress
 TASK_BYTES = 1 << 26  # largest total size of the parts of a task with several parts, which are in memory together
-TRIES, PAUSE = 5, 0.3  # attempts to call all workers, and seconds between them, in which a lost worker is noticed
+TRIES, PAUSE = 5, 0.3  # attempts to call all workers; seconds of a pause, in which Dask notices a lost worker
 
 
 @dataclass(eq=False, repr=False)

@@ -24,7 +24,7 @@ from privstats.gate.tables import Columnar
 READ_ROWS = 4 * CHUNK  # number of rows up to which small frames are joined
 
 
-Asked = Callable[[Callable[[], Any]], Any]  # calls a function: `plainly`, or `readable`, which hides errors
+Asked = Callable[[Callable[[], Any]], Any]  # calls its argument; `plainly` passes errors on, `readable` hides them
 
 
 def plainly(work: Callable[[], Any]) -> Any:

@@ -174,7 +174,7 @@ class OrderStatisticEstimate(Estimate):
         return np.where(self._unknown(R)[:, None], np.nan, np.column_stack(sides))
 
     def deviations(self, R: FloatArray) -> FloatArray:
-        """Return the std errors of ``R theta``, shape (q,): the largest for any dependence within a group of rows."""
+        """Return standard errors of ``R theta``, shape (q,), valid under any dependence within a group of rows."""
         sd = self._deviation
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
 

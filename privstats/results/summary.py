@@ -92,7 +92,7 @@ class Summary:
         return self._sheet().as_html()
 
     def as_csv(self) -> str:
-        """Return the rounded numbers of the table as CSV, with every label in every row; `tidy` has all digits."""
+        """Return the rounded numbers as CSV; row labels are repeated, not left blank; `tidy` has all digits."""
         return self._sheet().as_csv()
 
     def as_gt(self) -> Any:

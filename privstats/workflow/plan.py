@@ -252,7 +252,7 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return the declarations of the columns that may widen intervals most and have no hints."""
+        """Return the declarations of columns for which a hint (`Domain.hint`) would help the forecast most."""
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
     @property

@@ -80,7 +80,7 @@ class Union:
                     rng, *(level[at[here]] for level in (cells.gamma, cells.curve, cells.rise, cells.t))
                 )
             length = np.abs(theta).sum(axis=1)
-            flat = self.which[at] == 0  # points drawn from the ball are mapped to the shell
+            flat = self.which[at] == 0  # cover 0 is the whole ball; its points are mapped to the shell
             share = (length[flat] / cells.t[at[flat]]) ** d
             hole = (np.maximum(cells.inner[at[flat]], 0.0) / cells.t[at[flat]]) ** d
             theta[flat] *= (cells.t[at[flat]] * (hole + (1.0 - hole) * share) ** (1.0 / d) / length[flat])[:, None]

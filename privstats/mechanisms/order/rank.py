@@ -61,10 +61,10 @@ class Rank(Mechanism):
 
     *Several levels* (Gillenwater, Joseph and Kulesza 2021). The chosen numbers divide the values into cells of c_j
     values. The error is ``sum_j |c_j - w_j|``, where the target counts w_j have the sum n. A replaced value changes two
-    counts by 1, S = 2. An added value in cell i adds 1 to c_i, and w'_j >= 0 of sum 1 to each w_j: the error changes by
-    at most ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the difference of neighbouring levels for each
-    n, S = 2 (1 - min_j w'_j) if rows are added or removed (their Lemma 1), and 2 if one is replaced, whether or not
-    values may be missing.
+    counts by 1, S = 2. An added value in cell i adds 1 to c_i and adds w'_j to each w_j, where ``w'_j >= 0`` and the
+    w'_j sum to 1: the error changes by at most ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the
+    difference of neighbouring levels for each n, S = 2 (1 - min_j w'_j) if rows are added or removed (their Lemma 1),
+    and 2 if one is replaced, whether or not values may be missing.
 
     *Levels with the ends of their intervals*: the same error, with the target ranks ``tau n -+ h(n)`` for the ends,
     where h allows for sampling error and the mechanism's error. S = 2 under each relation: no w_j decreases as n
