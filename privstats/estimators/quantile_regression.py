@@ -107,9 +107,9 @@ STEPS: Mapping[str, Mapping[str, float]] = {
 }  # fmt: skip
 PERTURBED = {
     "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06,
-    "coarse matrix": 0.10, "second matrix": 0.07, "residual scale": 0.07,
-    "leverages": 0.05, "coefficients": 0.15,
-    "first score": 0.07, "score": 0.29, "atom": 0.01, "hessian": 0.16, "density": 0.04, "lumps": 0.02,
+    "coarse matrix": 0.11, "second matrix": 0.07, "residual scale": 0.07,
+    "leverages": 0.05, "coefficients": 0.16,
+    "first score": 0.07, "score": 0.28, "atom": 0.01, "hessian": 0.16, "density": 0.03, "lumps": 0.02,
 }  # fmt: skip
 
 
