@@ -8,16 +8,18 @@ The *body* K is the set of all u whose coordinates satisfy, for all j and all j 
 * K_2: ``a_j <= 2`` and ``|u_jj| <= 2 - 2 (d_j)_+^2``, the hull of {(z - z', 2 z^2 - 2 z'^2)};
 * K_3: ``|u_jk| <= 2`` and ``a_j + a_k + |u_jk| <= 4``, the hull of {(z_j - z'_j, z_k - z'_k, z_j z_k - z'_j z'_k)}.
 
-K contains every difference. K_2: ``|2 z^2 - 2 z'^2| = 2 a |z + z'|``, where ``|z + z'| <= 2 - a``, and ``2 a (2 - a) =
-2 - 2 (a - 1)^2``. K_3: put s = (z + z') / 2 and t = (z - z') / 2, so ``|s_i| <= 1 - |t_i|``, a_i = 2 |t_i| and ``|u_jk|
-= 2 |s_j t_k + s_k t_j| <= a_j + a_k - a_j a_k <= 4 - a_j - a_k``, since ``(2 - a_j) (2 - a_k) >= 0``.
+K contains every difference ``t(z) - t(z')``. For K_2, let a = |z - z'| for one entry z of the row. Then ``|2 z^2 - 2
+z'^2| = 2 a |z + z'|`` with ``|z + z'| <= 2 - a``, and ``2 a (2 - a) = 2 - 2 (a - 1)^2``. For K_3, let s_i = (z_i +
+z'_i) / 2 and r_i = (z_i - z'_i) / 2, so that ``|s_i| <= 1 - |r_i|`` and a_i = 2 |r_i|. Then ``|u_jk| = 2 |s_j r_k + s_k
+r_j| <= a_j + a_k - a_j a_k``, and this is at most ``4 - a_j - a_k``, since ``(2 - a_j) (2 - a_k) >= 0``.
 
 K is an intersection of cylinders and is larger than the convex hull of the differences. Awan and Slavkovic (2021,
-Section 6.1) write K as a union, and use K as if it were the convex hull. Functions named `..._hull` use a smaller body
-H: K intersected with the sets ``|w.u| <= h(w)`` for finitely many directions w, where h(w) is the range (largest value
-minus smallest value) of the quadratic polynomial ``z -> w.t(z)`` over the cube. Each of these sets contains every
-difference, and their intersection over all w would be the closed convex hull. `_CUTS` lists, for q = 2 and 3, the w
-that remove most volume; H has .67 and .23 of the volume of K. For other q, H is K itself.
+Section 6.1) write K as a union, and treat K as if it were the convex hull. Functions named `..._hull` use a smaller
+body H: K intersected with the sets ``|w'u| <= h(w)`` for finitely many directions w. Here w'u is the inner product of w
+and u, and h(w) is the range (largest value minus smallest value) of the quadratic polynomial ``z -> w't(z)`` over the
+cube. Each of these sets contains every difference, and their intersection over all w would be the closed convex hull.
+`_CUTS` lists, for q = 2 and 3, the directions w that remove most volume; the volume of H is 0.67 (q = 2) and 0.23 (q =
+3) times the volume of K. For other q, H is K itself.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray, Rng
 
-CELLS = 2048  # number of cells of the piecewise constant envelope on [0, 1]
+CELLS = 2048  # number of cells of [0, 1] on which the envelope (see `sample_body`) is constant
 BATCH = 4096  # largest number of proposals of the rejection sampler in a batch
 POINTS = 1 << 14  # number of quadrature points for second moments
 Parts = tuple[FloatArray, FloatArray, FloatArray]  # linear (n, q), squares (n, q), cross (n, q (q - 1) / 2)
@@ -81,21 +83,25 @@ def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> Fl
 
 
 def sample_body(rng: Rng, size: int, q: int) -> Parts:
-    """Draw `size` independent uniform points of the body K, up to rounding; replaces Awan and Slavkovic's Algorithm 8.
+    """Draw `size` independent uniform points of the body K, up to rounding.
 
-    Given the linear part, squares and cross products are independent and uniform on intervals of half-length ``2 - 2
-    (d_j)_+^2`` and ``2 - (d_j + d_k)_+``; the linear part has density proportional to the product of these
-    half-lengths. Let A be the set of the k indices with d_j = |u_j| - 1 > 0, and t_j = 1 - |u_j| for the indices
-    outside A. The density is proportional to ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i + d_j) / 2) prod_{not A}
-    h(t_j)`` with ``h(t) = prod_A (1 - (d_i - t)_+ / 2)``. Given A and the d_i of A, the t_j are independent with
-    density h / J, ``J = int_0^1 h``. They are drawn by rejection from the uniform law, since h <= 1.
+    This sampler replaces Algorithm 8 of Awan and Slavkovic (2021). Given the linear coordinates, the square and the
+    cross-product coordinates are independent and uniform on intervals around 0, with half-lengths ``2 - 2 (d_j)_+^2``
+    and ``2 - (d_j + d_k)_+``. The density of the linear coordinates is proportional to the product of these
+    half-lengths. Let A be the set of indices with d_j = |u_j| - 1 > 0, let k be their number, and let t_j = 1 - |u_j|
+    for the indices outside A. Then the density is proportional to ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i +
+    d_j) / 2) prod_{not A} h(t_j)`` with ``h(t) = prod_A (1 - (d_i - t)_+ / 2)``. Given A and the d_i of A, the t_j are
+    independent with density h / J, where ``J = int_0^1 h``. The t_j are drawn by rejection from the uniform law, since
+    h <= 1.
 
-    Integrating over the t_j gives the target density of the d_i, ``prod_A (1 - d_i^2) prod_{pairs} (1 - (d_i + d_j) /
-    2) J^{q - k}``. It is at most ``prod_A g_k(d_i)``, with ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) /
-    k}`` and ``M_k(d) = int_0^1 (1 - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``, because of
-    ``1 - x <= e^{-x}`` and Hoelder's inequality. Each g_k decreases, so the step function that takes on each cell the
-    value of g_k at the cell's left end is an envelope. A proposal draws k with weight ``C(q, k) (int envelope)^k`` and
-    k independent d from the envelope; it is accepted with probability target / envelope.
+    Integration over the t_j gives the target density of the d_i, ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i +
+    d_j) / 2) J^{q - k}``. Because of ``1 - x <= e^{-x}`` and Hoelder's inequality, the target density is at most
+    ``prod_A g_k(d_i)``, with ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}`` and ``M_k(d) = int_0^1 (1
+    - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``. The function g_k is decreasing. So a step
+    function whose value on each of the CELLS cells is g_k at the left end of the cell is nowhere smaller than g_k; this
+    step function is the envelope. A proposal consists of a number k, drawn with probability proportional to ``C(q, k)
+    (int envelope)^k``, and of k independent numbers d_i, drawn from the envelope. The proposal is accepted with a
+    probability equal to the target density divided by the product of the envelopes at the d_i.
     """
     linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
     done = 0
@@ -123,12 +129,12 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 
 @cache
 def second_moments_body(q: int) -> tuple[float, float, float]:
-    """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of K.
+    """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body K.
 
     The mean square is 0 for a kind of coordinates that does not exist (cross products if q = 1). Given the d_j of the
-    indices in A (see `sample_body`), the other coordinates are integrated in closed form. The d_j take the points of a
-    fixed lattice (multiples of 2^(i / (k + 1)), i = 1..k, mod 1) mapped to the envelope. Relative error below 3e-4 for
-    q <= 31.
+    indices in A (see `sample_body`), the integrals over the other coordinates are computed exactly. The integrals over
+    the k numbers d_j are averages over a Kronecker sequence (coordinate i of point m is ``m 2^(i / (k + 1)) mod 1``, i
+    = 1..k), transformed by the quantile function of the envelope. The relative error is below 3e-4 for q <= 31.
     """
     weights, _, sums = _steps(q)
     shares = weights / weights.sum()
@@ -208,8 +214,8 @@ def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
 def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
     """Return the nodes t in [0, 1] and the weights of a quadrature rule for each row of `above`, each of shape (n, m).
 
-    The rule integrates p h exactly for every polynomial p of at most the given degree, where h is the function of
-    `sample_body`.
+    The rule integrates p(t) h(t) exactly for every polynomial p of at most the given degree, where ``h(t) = prod_i (1 -
+    (d_i - t)_+ / 2)`` and the d_i are the entries of the row of `above`.
     """
     n, k = above.shape
     ends = np.concatenate([np.zeros((n, 1)), np.sort(above, axis=1), np.ones((n, 1))], axis=1)[:, :, None]
@@ -224,7 +230,7 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
-    """Draw, for each row d of `above`, `count` independent t with the density h / J of `sample_body`, by rejection."""
+    """Draw `count` independent t for each row of `above`, by rejection, with the density h / J of `sample_body`."""
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
     while len(left) > 0:
@@ -271,13 +277,15 @@ def _cuts(q: int) -> FloatArray:
 
 
 def _range(w: FloatArray, q: int) -> float:
-    """Return the range h(w): the largest minus the smallest ``w.t(z)`` over z in the cube [-1, 1]^q, for integer w.
+    """Return the range h(w), for w with integer entries: the largest minus the smallest ``w't(z)`` over z in [-1, 1]^q.
 
-    Take an extremal point on a face of the cube of least dimension. There the gradient along the face vanishes and the
-    Hessian is regular; otherwise the polynomial would be constant along a line that reaches a smaller face. So one
-    candidate per face is enough: its stationary point, clipped (each candidate's value is attained), or its centre. The
-    Hessian has integer entries, so regular means ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12,
-    to allow for rounding.
+    Among the points at which the polynomial is largest (or smallest), take a point on a face of the cube of the lowest
+    dimension. There the gradient along the face is zero and the Hessian along the face is regular; otherwise the
+    polynomial would be constant along a line that reaches a face of lower dimension. So one candidate per face is
+    enough. If the Hessian of the face is regular, the candidate is its stationary point, with the coordinates clipped
+    to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube, so the polynomial attains their
+    values. The Hessian has integer entries, so it is regular if and only if ``|det| >= 1``. The returned range is
+    increased by a factor 1 + 1e-12, to allow for rounding.
     """
     hessian = np.diag(4 * w[q : 2 * q])
     j, k = np.triu_indices(q, 1)

@@ -27,9 +27,9 @@ class Gaussian(Additive):
 
     Privacy: mu, exactly (Dong, Roth and Su 2022, Theorem 2.7). The noise of coordinate j has standard deviation ``size
     / (mu weights_j)``, where ``|weights * (total - neighbouring total)|_2 <= size`` is the proved bound on the
-    sensitivity. Along the line through two neighbouring weighted totals, divided by size / mu, the test is N(0, 1)
-    against N(t, 1) with t at most mu; orthogonally to the line the two laws are equal. Neighbouring relation: the
-    relation for which the sensitivity is computed.
+    sensitivity. Proof: multiply the releases of two neighbouring data sets by the weights and divide them by size / mu.
+    Along the line through the two means, the laws are N(0, 1) and N(t, 1) with t at most mu; orthogonally to this line,
+    they are equal. Neighbouring relation: the relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "gaussian"

@@ -83,7 +83,7 @@ class Hull(Additive):
     K contains the differences of the moments of any two rows, because it is an intersection of half-spaces and
     cylinders that contain all such differences. Awan and Slavkovic (2021, section 6) use the intersection of the
     cylinders alone; here further half-spaces are used if z, the vector of the predictors and the response, has at most
-    three entries. Noise: radius Gamma(dim + 1) times a uniform point of K, by exact rejection.
+    three entries. Noise: a Gamma(dim + 1) variable times a uniform point of K, by exact rejection.
     """
 
     label: ClassVar[str] = "hull"

@@ -2,26 +2,31 @@
 
 The law of a symmetric matrix W has density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
 
-Border a symmetric matrix M of order k - 1 by a column v and a corner m. With R any root, ``R R' = I + M^2``, let ``v =
-R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 + t^2)``, and
-the change of variables has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So with ``s_k = s - (K - k) / 2`` for a matrix
-of order K, M has the same law with exponent s_(k-1), w has density proportional to ``(1 + |w|^2)^-(2 s_k - 1)`` and t
-has density proportional to ``(1 + t^2)^-s_k``; M, w and t are independent. (Hua 1963, section 2.3, uses the symmetric
-root: then the first term of m is ``w' M w``.) A *hollow* matrix has W_00 = 0; the recursion starts from its first
-entry, 0. It follows that the principal submatrix without the last `beyond` rows and columns has the law of a noise
+Let W be a symmetric matrix of order k: a matrix M of order k - 1 with one more row and column, whose entries are the
+vector v and, on the diagonal, m. Let R be any matrix with ``R R' = I + M^2``. A vector w and a number t are defined by
+``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 +
+t^2)``, and the change of variables from (v, m) to (w, t) has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So, if W has
+the law with exponent s_k, then M has the same law with exponent ``s_(k-1) = s_k - 1 / 2``, w has density proportional
+to ``(1 + |w|^2)^-(2 s_k - 1)``, t has density proportional to ``(1 + t^2)^-s_k``, and M, w and t are independent. For a
+noise matrix of order K, the recursion uses ``s_k = s - (K - k) / 2``. (Hua 1963, section 2.3, uses the symmetric root
+R; then the first term of m is ``w' M w``.) A *hollow* matrix has W_00 = 0, and its recursion starts from the matrix 0
+of order 1. It follows that the principal submatrix without the last `beyond` rows and columns has the law of a noise
 matrix of its own order, with exponent ``s - beyond / 2``.
 
-The triangular root R is extended together with W. Its block for the old indices becomes ``R C`` with ``C C' = I + w
-w'``; the square of its new diagonal entry is ``(1 + |w|^2)(1 + t^2)``.
+R is lower triangular, and is extended to the lower triangular root of I + W^2. In the new root, the block of the old
+indices is ``R C``, where C is the lower triangular matrix with ``C C' = I + w w'``, and the square of the new diagonal
+entry is ``(1 + |w|^2)(1 + t^2)``.
 
-Large matrices are bordered by b rows at once. From ``det(I + iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)``, with
-``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``, follows ``det(I + W^2) = det(I + M^2) det(I +
-w'w)^2 det(I + T^2)``; the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has the same law with
-exponent s - b / 2, T has the same law with exponent s, and w, a k x b matrix, has density proportional to ``det(I +
-w'w)^-(2 s - (b+1) / 2)``; M, T and w are independent. The matrix w has the law of ``Z C^-1``, where Z has standard
-normal entries and ``C C'`` is Wishart with ``4 s - k - b - 1`` degrees of freedom: given C the rows of w are normal,
-and the integral over C is Wishart's constant. C is triangular, with normal entries below its diagonal and roots of
-chi-squares on it (Bartlett 1933). For b = 1 this is the row-by-row step.
+Large matrices are extended by b rows at once: W has the diagonal blocks M, of order k, and N, of order b, and the
+off-diagonal block V. Let ``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``. The identity ``det(I
++ iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)`` implies ``det(I + W^2) = det(I + M^2) det(I + w'w)^2 det(I +
+T^2)``, and the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has the same law with exponent s - b /
+2, T has the same law with exponent s, and w, a k x b matrix, has density proportional to ``det(I + w'w)^-(2 s - (b+1) /
+2)``; M, T and w are independent. The matrix w has the law of ``Z C^-1``, where Z has standard normal entries and ``C
+C'`` is Wishart with ``4 s - k - b - 1`` degrees of freedom: given C, the rows of w are normal, and the integral of
+their density over C is the normalising constant of a Wishart law. C is drawn as a lower triangular matrix, with
+standard normal entries below its diagonal and square roots of chi-squared variables on its diagonal (Bartlett 1933).
+For b = 1 the result is the row-by-row step.
 """
 
 from __future__ import annotations
@@ -208,7 +213,7 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 
 
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent draws of the noise matrix of order k + b: matrices of order k, bordered by b rows."""
+    """Return `size` independent draws of the noise matrix of order k + b: a matrix of order k, extended by b rows."""
     M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
     C = np.tril(rng.standard_normal((size, b, b)), -1)
     C[:, range(b), range(b)] = np.sqrt(2 * rng.standard_gamma((4 * s - k - b - 1 - np.arange(b)) / 2, (size, b)))
@@ -220,7 +225,7 @@ def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> Fl
 
 
 def _grow(R: FloatArray, w: FloatArray) -> None:
-    """Replace the triangular matrix R, in place, by ``R C``, where C is the triangular root of ``I + w w'``."""
+    """Replace the lower triangular R, in place, by ``R C``, with C lower triangular and ``C C' = I + w w'``."""
     length = 1 + np.concatenate([np.zeros((1, w.shape[1])), np.cumsum(w**2, axis=0)])
     later = np.zeros(w.shape)
     for j in reversed(range(len(w))):

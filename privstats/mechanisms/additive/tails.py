@@ -1,8 +1,9 @@
 """Draws with full precision in the tails: exponential variables, and events of given probability based on them.
 
-A grid point is never drawn by inverting one uniform number: a uniform number has 53 bits, so some of 2^50 points
-would be hit by 7 uniform numbers and others by 8, in a pattern that depends on the neighbouring values. Instead, a
-point is drawn as a uniform whole number (`Rng.integers` is exact) and accepted with the exact probability by `passes`.
+Points of a public grid are never drawn by applying a quantile function to one uniform number. A uniform number has 53
+bits, so, of 2^50 grid points with equal probability, some would be the result of 7 uniform numbers and others of 8, in
+a pattern that depends on the data. Instead, a grid point is drawn as a uniform whole number (`Rng.integers` is exact)
+and accepted with the required probability (`passes`).
 """
 
 from __future__ import annotations
@@ -75,12 +76,13 @@ def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
 def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
     """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small the weight is.
 
-    In units of 2^-61 of their sum, the weights w are rounded up to whole numbers ``c = floor(w) + 1``. An index is
-    drawn with probability exactly proportional to c, and accepted with probability w / c. So its probability is
-    proportional to w, with a small error relative to w and not to the sum: the error of the computed ``log w`` and the
-    error of the acceptance (`passes`). To draw the index, a whole number below 2^62 is drawn, and drawn again if it is
-    not below the sum of all c. So the number of draws from the random stream does not depend on the last bits of a
-    weight, in which processors differ, and a seed gives the same indices on all processors.
+    The weights w are scaled so that their sum is 2^61, and rounded up to the whole numbers ``c = floor(w) + 1``. An
+    index is drawn with probability exactly proportional to c, and accepted with probability w / c. So its probability
+    is proportional to w. The error of the probability is small relative to w itself, not only relative to the sum: it
+    is the error of the computed ``log w`` and the error of the acceptance (`passes`). To draw the index, a whole number
+    below 2^62 is drawn, and drawn again if it is not below the sum of all c. So the number of draws from the random
+    stream does not depend on the last bits of a weight, which may differ between processors, and a seed gives the same
+    indices on all processors.
 
     Parameters
     ----------

@@ -9,10 +9,10 @@ of S_beta / alpha(beta)``, let N' be the smaller of the scales of two neighbours
 its minimum. The values T differ by at most alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``: the two
 conditions hold for the pair (alpha(beta'), beta').
 
-In units of the smaller scale let rho in [1, e^beta] be the larger scale, and a <= alpha the shift. For symmetric
-unimodal densities p and q, ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the integral over heights u of the
-length of the intersection of two intervals, ``p(x) >= u`` and ``e^eps q(x - a) >= u``. The length of the intersection
-decreases in a, so delta increases with a. The dependence on rho is derived for each law.
+In units of the smaller scale, let rho in [1, e^beta] be the larger scale, and let a <= alpha be the shift. For
+symmetric unimodal densities p and q, ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the integral over heights u of
+the length of the intersection of two intervals, ``p(x) >= u`` and ``e^eps q(x - a) >= u``. The length of the
+intersection decreases in a, so delta increases with a. The dependence on rho is derived for each law.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 
     Let a be the shift and rho the ratio of scales. For a <= eps, rho = e^beta is least favourable in both directions.
     Wide law against narrow law: the set where the density ratio exceeds e^eps does not contain the centre of the wide
-    law, so a larger scale of the wide law increases the probability of this set. Narrow law against wide law: the set
-    where the ratio exceeds e^eps lies within rho of the centre of the wide law, where the density of the wide law
-    decreases with its scale.
+    law, so a larger scale of the wide law increases the probability of this set. Narrow law against wide law: all
+    points of the set where the ratio exceeds e^eps have a distance below rho from the centre of the wide law. At such
+    points, a larger scale reduces the density of the wide law.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
@@ -92,10 +92,11 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of normal noise for each log ratio beta of noise scales, at (eps, delta).
 
-    Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is least favourable, as for `laplace`, and delta is
-    exact. Narrow law N(0, 1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 / 2 + (x - a)^2
-    / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against N(a, 1)
-    at eps - beta.
+    Let a be the shift and rho the ratio of scales. Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is least
+    favourable, because the set where the density ratio exceeds e^eps does not contain the centre of the wide law; delta
+    is exact. Narrow law N(0, 1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 / 2 + (x -
+    a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against N(a,
+    1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 

@@ -1,4 +1,4 @@
-"""Draws of a geometric median of many columns, where box sampling is too slow: the last state of a Markov chain."""
+"""Draws of a geometric median by a Markov chain, for numbers of columns with which exact rejection is too slow."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
 
 
 def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
-    """Return approximately the geometric median, the point where the score has the least norm, of at least one row.
+    """Return an approximate geometric median of the rows (at least one): the point where the score has the least norm.
 
-    The first steps reduce the convex loss as far as its rounding allows. Further steps reduce the norm of the score.
-    Each step is the best of several: a full or shortened Newton step, a Weiszfeld step (at a row as in Vardi and Zhang
-    2000), or a step to the nearest row.
+    The first steps reduce the convex loss until its rounding error prevents a further reduction. The next steps reduce
+    the norm of the score. Each step is the best of several candidates: a full Newton step, two shortened Newton steps,
+    a Weiszfeld step (with the correction of Vardi and Zhang 2000 at a row), and a step to the nearest row.
     """
     theta = start
     for measure in (_loss, least_location_score):
@@ -83,9 +83,10 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 class Proposal:
     """The chain's proposals, a mixture: near the median by the linearised score, in the median's grid cell, or uniform.
 
-    Near the median the score is about ``curvature (theta - median)``. So a proposal near the median is the median plus
-    the inverse of rate times curvature, applied to a draw of K-norm noise of the l2 ball. `slopes` are the eigenvalues
-    of rate times curvature, within limits, and the columns of `axes` are its eigenvectors.
+    Near the median the score is about ``curvature (theta - median)``. So a proposal near the median is ``median + (rate
+    curvature)^-1 u``, where u is a draw of K-norm noise of the l2 ball. `slopes` are the eigenvalues of the matrix
+    ``rate curvature``, clipped to the interval from 1 / (number of grid points per column) to 1, and the columns of
+    `axes` are the eigenvectors of this matrix.
     """
 
     median: FloatArray

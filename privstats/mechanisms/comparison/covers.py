@@ -31,19 +31,20 @@ TINY = float(np.finfo(float).tiny)
 class Cover:
     r"""A set that contains a level set: all theta with ``M theta - shift`` in a product of three simple sets.
 
-    1. A corner set, ``sum_i x_i + |w|^2 / curve <= rise``, over `curved` coordinates w and one x >= 0 for each linear
-      coordinate z, which is ``anchor * gamma + plus x`` or ``anchor * gamma - minus x``. According to Dirichlet's
-      integral with k curved and m linear coordinates its volume is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 +
-      1) * prod (plus + minus)``.
+    1. A corner set in k = `curved` coordinates w and m linear coordinates z_i, defined by ``sum_i x_i + |w|^2 / curve
+      <= rise`` with ``x_i >= 0``. The number x_i is the scaled distance of z_i from ``anchor_i gamma``: ``z_i =
+      anchor_i gamma + plus_i x_i`` above this point, and ``z_i = anchor_i gamma - minus_i x_i`` below. According to
+      Dirichlet's integral, the volume of the corner set is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) *
+      prod_i (plus_i + minus_i)``.
     2. A ball of the norm, with radius gamma, over `balls` coordinates of the residual.
-    3. The l1 ball of radius t over the other coordinates of theta; or, if `slack` is not empty, the simplex ``sign_j
-      theta_j + delta_j >= 0, sum <= t + sum delta_j`` with ``delta_j = rise |slack_j|`` and the sign of slack_j: a
-      theta_j of the opposite sign is at most delta_j in absolute value.
+    3. The l1 ball of radius t over the remaining coordinates, which are entries theta_j of theta. If `slack` is not
+      empty, this ball is replaced by a simplex: with ``delta_j = rise |slack_j|`` and sign_j the sign of slack_j, the
+      numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``. So a
+      theta_j with the sign opposite to sign_j is at most delta_j in absolute value.
 
-    If `slope` is positive, the last linear coordinate is the part of ``c'theta`` from those coordinates of theta that
-    are not themselves coordinates of the cover. This linear coordinate is measured from ``slope * (t - sum
-    |theta_j|)``, with the sum over the coordinates theta_j of the cover. Measuring from there is a shear, which does
-    not change the volume.
+    If `slope` is positive, the last linear coordinate is ``sum_j c_j theta_j`` over the entries theta_j of theta that
+    are not themselves coordinates of the cover, minus ``slope * (t - sum_j |theta_j|)``, where the second sum has the
+    entries that are coordinates of the cover. The subtraction is a shear, which does not change the volume.
     """
 
     norm: str
@@ -135,13 +136,16 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 
 
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
-    """Return the sets with ||k residuals|| <= gamma and |d - k coordinates of theta|_1 <= t, for k up to A's rank.
+    """Return sets with a norm of k residuals of at most gamma and an l1 norm of d - k coefficients of at most t.
 
-    k = 0 gives the l1 ball, and k = d the level set of the residual's norm. The sets with 0 < k < d are for level sets
-    that are thin in k directions and wider than the ball in the other directions, for example if A is singular. The k
-    rows are chosen so that the determinant of M is large. In a symmetric semidefinite matrix this determinant is a
-    principal minor, and a greedy Cholesky factorisation with pivots chooses the rows. Under l2 the residual may be
-    rotated, and a QR factorisation with pivots is used.
+    The set number k = 0, ..., rank(A) is ``||(A theta - b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices
+    and a set J of d - k indices. k = 0 gives the l1 ball, and k = d the level set of the residual's norm. The sets with
+    0 < k < d are for level sets that are thin in k directions and wider than the ball in the other directions, for
+    example if A is singular. I and J are chosen so that the matrix M of the `Cover`, with the rows A_I and the unit
+    vectors of J, has a large determinant. Under l1 and linf, A is symmetric and positive semidefinite, and J contains
+    the indices outside I. So the determinant of M is a principal minor of A, up to its sign, and a greedy Cholesky
+    factorisation with pivots chooses I. Under l2, a rotation of the residual does not change its norm, and a QR
+    factorisation with pivots gives both the rotation and J.
     """
     d = A.shape[1]
     if norm == "l2":
@@ -186,18 +190,23 @@ def corner(
 ) -> Cover:
     r"""Return a set that contains {||A theta - b|| <= gamma, |theta|_1 <= t}, tight at a minimum with |theta|_1 = t.
 
-    Notation: e = A theta - b is the residual, y a vector of dual norm 1, G(t) the lower bound of the residual's norm
-    that follows from y, and ``rise >= gamma - G(t)`` is the upper limit of the sum of the linear coordinates. The
-    identity in the module's docstring gives the linear coordinates for each norm:
+    Notation: e = A theta - b is the residual, y a vector of dual norm at most 1, c = A'y, and mu = |c|_inf. G(t) = b'y
+    - mu t is the lower bound of the residual's norm on the ball, and ``rise >= gamma - G(t)`` and ``curve`` are the
+    constants of the corner set (see `Cover`). The identity in the module's docstring writes ``||e|| - G(t)`` as the sum
+    of the terms ``mu (t - |theta|_1)``, ``mu |theta_j| - c_j theta_j`` and ``||e|| + y'e``, all non-negative. Under
+    every norm, the first two kinds of terms are used as linear coordinates: single terms ``mu |theta_j| - c_j
+    theta_j``, and one sum of the other terms of these two kinds. The term ``||e|| + y'e`` gives further coordinates:
 
-    * linf: ``sum_j |y_j| (gamma + sign(y_j) e_j)`` is at most `rise` minus the other summands of the identity, and each
-      term of the sum is non-negative;
+    * linf: with gamma in place of ``||e||``, the term is at least ``sum_j |y_j| (gamma + sign(y_j) e_j)``, and each
+      summand is non-negative;
     * l1: ``||e|| + y'e = sum_i (|e_i| + y_i e_i)``;
-    * l2: let w be the residual along directions orthogonal to y, and a = -y'e. Then ``a - G`` is the sum of the linear
-      summands, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``, so curve = 2 gamma.
+    * l2: let w be the part of the residual orthogonal to y, and a = -y'e. Then ``a - G(t)`` is the sum of the linear
+      terms, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. So the linear terms plus ``|w|^2 / (2 gamma)`` are
+      at most ``gamma - G(t)``, and curve = 2 gamma. (`level_sets` also uses this case for the loss, with y = 0 and c
+      minus the gradient of the loss.)
 
-    The choice of the coordinates affects only the speed. A QR factorisation with pivots chooses coordinates with a
-    large determinant.
+    The choice of the d coordinates affects only the speed. A QR factorisation with pivots chooses them so that the
+    matrix M has a large determinant.
     """
     d = A.shape[1]
     mu = float(np.abs(c).max())
@@ -276,7 +285,8 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     y = lagrange[:d] - lagrange[d : 2 * d]
     if norm == "linf":
         return y / max(1.0, float(np.abs(y).sum()))
-    # the residual; an entry of y has the sign of its residual, unless the residual is zero
+    # y_j is the sign of the residual b - A theta in row j, or, if this residual is zero, the clipped Lagrange
+    # multiplier
     left = b - A @ (solved.x[:d] - solved.x[d : 2 * d])
     tries = [np.where(np.abs(left) > zero, np.sign(left), np.clip(y, -1.0, 1.0)) for zero in (1e-13, 1e-7, np.inf)]
     return max(tries, key=lambda y: float(b @ y - np.abs(A.T @ y).max()))
@@ -299,7 +309,7 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     on = np.flatnonzero(np.abs(theta) > 1e-9 * radius)
     sigma = np.sign(theta[on])
     gram = A[:, on].T @ A[:, on]
-    # `even` scales the Gram matrix, and so the Lagrange multiplier, to the size of the constraint's entries
+    # for a well-conditioned system: the Gram matrix is scaled to entries of the size of the constraint's entries, +-1
     even = max(float(np.abs(gram).max(initial=0.0)), TINY)
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)

@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray, IntArray, Rng
 
 FINEST_LEVEL = 10**6  # largest denominator of a quantile's probability, which is rounded to a fraction
 QUANTILE_BITS = 52  # grids have at most 2^52 steps, which floats count exactly
-MEAN_BITS = 30  # grids of at most 2^30 steps: doubled sums of fewer than 2^32 values are int64
+MEAN_BITS = 30  # grids have at most 2^30 steps, so that doubled sums of fewer than 2^32 values fit into int64
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,17 @@ def exact_level(level: float) -> Fraction:
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """Return how many values must be replaced for x to become the p/q-quantile, the ceil(n p/q)-th smallest value.
 
-    With L values below x and G values above x, the number is ``max(0, L - (m - 1), G - (n - m))``, where ``m = max(1,
-    ceil(n p/q))``. Additions and removals, if they were allowed as one change each, would not reduce the number: with a
-    the number of values equal to x and ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if ``0 <= F <
-    a``. An addition or a removal changes F, or a - F, by at most 1, and replacing a value by x changes one of them by
-    1.
+    Let L be the number of values below x, a the number equal to x and G the number above x, with the sum n. The number
+    of replacements is ``max(0, L - (r - 1), G - (n - r))``, where ``r = max(1, ceil(n p/q))`` is the rank of the
+    quantile. It would not be smaller if additions and removals were allowed, too, each counted as one change. Proof:
+    with ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if ``0 <= F < a``. Replacing a value above x
+    by x increases F by 1, and replacing a value below x by x increases a - F by 1. An addition or a removal increases
+    F, and a - F, by at most 1.
 
     Parameters
     ----------
     below, equal, above : ndarray of int, shape (m,)
-        Numbers of values below, at and above each x.
+        Numbers of values below each x, equal to x and above x.
     level : Fraction
 
     Returns
@@ -87,11 +88,13 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """Return how many values must be added or removed for x to become the quantile; see `quantile_replacing`.
 
-    x must be among the values: if it is not, e = 1 value is added, else e = 0. Take a and F as defined in
-    `quantile_replacing`. Removing a value above x increases F by p/q, and adding a value x increases F by 1 - p/q.
-    Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So the best step
-    in either direction has the length M, the larger of p/q and 1 - p/q, and no step passes the other limit of F. The
-    number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
+    x must be among the values: if x is not, it is added, and e = 1; otherwise e = 0. Let a be the number of values
+    equal to x, and let ``F = (1 - p/q)(L + a) - (p/q) G``, with L values below x and G above; x is the quantile if and
+    only if ``0 <= F < a``. Removing a value above x increases F by p/q, and adding a value x increases F by 1 - p/q.
+    Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So one change
+    increases F, or a - F, by at most the larger number M of p/q and 1 - p/q. This number is less than a, so no such
+    change leads from one side of the interval [0, a) to the other side. The returned number is ``e + ceil(-F / M)`` if
+    F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
@@ -195,9 +198,9 @@ def lift_adding(gaps: IntArray) -> IntArray:
     After r removals of the lowest values and k - r additions of the top, the distance is ``W_r / (n + k - 2 r)``.
     Removing one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k - 2
     r)``, with w_r the largest remaining gap. The least k for which this inequality holds increases with r, so the best
-    r for each k is found by a search in the sorted least k. Changes without an addition are left out, because removals
-    alone lead to finitely many means only; so k >= 1 and r <= k - 1. Argument and result (rounded up) are defined as in
-    `lift_replacing`.
+    r for each k is found by binary search in the increasing sequence of these least k. Changes without an addition are
+    left out, because removals alone lead to finitely many means only; so k >= 1 and r <= k - 1. Argument and result
+    (rounded up) are defined as in `lift_replacing`.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)

@@ -31,18 +31,18 @@ class Duff(Mechanism):
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The distance of a data set from a given set of data sets
     changes by at most 1 with each row that changes (Gillenwater and Munoz Medina 2020, Lemma 1, which says "less than
     1"). Up to ``relation.rows`` rows change, so the exponent changes by at most eps / 2, and the log normaliser changes
-    by at most eps / 2, too. If rows are added or removed, values are added or removed. If rows are replaced, values are
-    replaced, and, if rows may be missing, values may also be added or removed. The distance that counts each
-    replacement, addition and removal as one change equals the distance for replacements alone, so that a private n has
-    no cost.
+    by at most eps / 2, too. If neighbours differ by added or removed rows, k(x) counts additions and removals of
+    values. If neighbours differ by replaced rows, k(x) counts replacements of values. Where rows may be missing,
+    replacing a row may also add or remove a value; a distance that counts each replacement, addition and removal as one
+    change equals the distance for replacements alone. So hiding n costs no accuracy.
 
-    Every grid point is a candidate, including the values, so that a common value of all rows is found. k(x) at a value
-    x is computed for x itself, and is not the k of the gaps next to the value.
+    Every grid point is a candidate, including the values themselves, so that a value common to all rows is found. If x
+    is one of the values, k(x) is computed for x itself and differs from the k of the grid points on both sides of x.
 
     The draw is exact: first k, then a uniform grid point among the points with this k. k is drawn by `choose` of
     `mechanisms/additive/tails.py` instead of the paper's "racing" (Algorithm 1, whose exponent has the wrong sign):
-    racing uses one uniform number per level, whose 53 bits distort or omit probabilities below 2^-53, on which privacy
-    depends. Bounds on the error: `benchmarks/duff_bounds.py`.
+    racing uses one uniform number with 53 bits per level, and so distorts or omits probabilities below 2^-53, although
+    the guarantee must also hold for events with these probabilities. Bounds on the error: `benchmarks/duff_bounds.py`.
     """
 
     gathers = 80
@@ -65,11 +65,11 @@ class Duff(Mechanism):
 class DuffQuantile(Duff):
     """Choose a grid point near a quantile, the ceil(level n)-th smallest value, by dataset distance.
 
-    Privacy: `Duff`, with k(x) of `quantile_adding` or `quantile_replacing`. Up to rounding this is the rank mechanism
-    (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). As x moves away from the
-    quantile, k(x) may decrease: a value may have a smaller k than the gaps on both sides of it, because the
-    value need not be added to the data if it is among them. The paper has two formulas for the median. They define k
-    twice at values, assume distinct values, and say "k even" in place of "n even".
+    Privacy: `Duff`, with k(x) computed by `quantile_adding` or `quantile_replacing`. Up to rounding this is the rank
+    mechanism (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). As x moves away
+    from the quantile, k(x) may decrease: if x is one of the values, k(x) may be smaller than at the grid points on both
+    sides of x, because x need not be added to the data. The paper's two formulas for the median give two numbers k at
+    the values, assume distinct values, and say "k even" in place of "n even".
     """
 
     label, bits = "duff", QUANTILE_BITS
@@ -85,11 +85,12 @@ class DuffMean(Duff):
 
     Privacy: `Duff`, with k(x) the smallest number of changed rows whose interval of possible means (`mean_levels`)
     contains x. If rows are added or removed, k(x) counts only sets of changes with at least one addition, so that k(x)
-    >= 1; k(x) is the distance except at finitely many points. This k(x) also changes by at most 1 between neighbours: a
-    value that k changes with an addition reach is reached from a neighbouring data set with k + 1 changes, one of them
-    an addition. The intervals are found in O(n) after sorting, instead of by the dynamic program of the paper (see
-    `Duff`). If rows are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 points
-    is coarsened, for every n, to at most 2^30 points, so that no sum of fewer than 2^32 values overflows.
+    >= 1; k(x) is the distance except at finitely many points. This k(x) also changes by at most 1 between neighbours:
+    if k changes, one of them an addition, lead from a data set to the mean x, then k + 1 changes, one of them an
+    addition, lead from each neighbouring data set to x. The intervals are found in O(n) after sorting, instead of by
+    the dynamic program of the paper (see `Duff`). If rows are replaced, the error is up to twice the error of Laplace
+    noise. A grid of more than 2^30 points is coarsened, for every n, to at most 2^30 points, so that no sum of fewer
+    than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

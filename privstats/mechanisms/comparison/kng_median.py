@@ -17,11 +17,12 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class KNGMedian(Mechanism):
-    """Choose theta on the public grid in [low, high]^d, in proportion to ``exp(-eps |score(theta)| / (2 D))``.
+    """Choose theta on the public grid in [low, high]^d; its probability is proportional to ``exp(-eps |score| / (2
+    D))``.
 
-    The score is the shortest subgradient of the sum of losses. For one coordinate, the loss is the quantile loss at the
-    given level; for more coordinates, the sum of losses is ``sum |theta - x_i|_2`` (the geometric median, for any
-    level).
+    The score at theta is the shortest subgradient of the sum of losses. For one coordinate, the loss is the quantile
+    loss at the given level; for more coordinates, the sum of losses is ``sum |theta - x_i|_2`` (the geometric median,
+    for any level).
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). A row adds a set of
     subgradients to the sum. So the set of all subgradients of the sum differs between neighbours by at most D in
@@ -37,14 +38,15 @@ class KNGMedian(Mechanism):
     The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. Corrections of
     the paper: D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and larger than needed for t < 1/2;
     theta must lie in a bounded set; the gradient "almost everywhere" is completed by the shortest subgradient, so that
-    tied rows count. The paper's Theorem 3.2 assumes a Hessian, which a quantile's loss does not have: its limit is a
-    law over the gaps between values, and not Laplace noise, for any number of rows (`benchmarks/kng_limit.py`).
+    tied rows count. The paper's Theorem 3.2 assumes a Hessian, which a quantile's loss does not have. For any number of
+    rows, the law of theta is a law over the gaps between values, and does not approach Laplace noise
+    (`benchmarks/kng_limit.py`).
 
-    Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates it is the
-    last state of a Markov chain of a fixed number of steps, and the guarantee is the guarantee of the chain's
-    stationary law. Grids finer than 2^-30 of the range are then refused, as points are not drawn as whole numbers. The
-    time of a draw depends on the rows. For more than one coordinate the rate is at most `SLOW`: a larger eps has no
-    further effect.
+    Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates, theta is
+    the last state of a Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law.
+    A grid finer than 2^-30 of the range is then refused, because the chain draws points as floats and not as whole
+    numbers. The time of a draw depends on the rows. For more than one coordinate the rate is at most `SLOW`: a larger
+    eps has no further effect.
     """
 
     gathers = 160

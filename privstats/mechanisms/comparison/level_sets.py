@@ -24,12 +24,13 @@ from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, las
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # number of proposals in the first batch, and in the largest
-# a corner cover is computed for heights above the lower bound of these multiples of d, the number of coefficients
+# corner covers are computed for the level sets ``s <= s0 + h`` with h = d (number of coefficients) times these factors
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
 # largest rate: a lower rate is more private, and with 1e7 rows float64 still resolves a density of this rate
 STEEP = 1e4
-# bins of heights end this far above the height at which the whole ball becomes the best cover; affects speed only
+# The last finite height is the approximate height at which the whole ball becomes the best cover, plus this number. The
+# number affects only the speed.
 FLAT = 40.0
 
 
@@ -49,7 +50,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """A density divided into cells, each contained in a simple set (cover); serves any number of draws."""
+    """A density divided into cells, each contained in a simple set (its cover), for any number of draws."""
 
     cells: LevelCells
     which: NDArray[np.intp]
@@ -63,8 +64,9 @@ class Union:
 
         The draws are the first `size` accepted members of a sequence of independent proposals; proposals are made in
         batches only to save time. The comparison of the potential with s0 + h has a tolerance for the rounding errors
-        of both numbers. So the search ends even if the rounding error of the potential exceeds 1, a factor of e in the
-        density; if the rounding error is small, the effect of the tolerance is negligible.
+        of both numbers. So proposals are accepted, and the rejection ends, even if the rounding error of the potential
+        exceeds 1 (a factor of e in the density). If the rounding error is small, the effect of the tolerance is
+        negligible.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -199,7 +201,8 @@ def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Unio
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
     B = root[:, None] * vectors.T
-    # the lower limit allows the division if A is singular; the bounds are valid for any point p of the ball
+    # The roots of the eigenvalues are raised to a lower limit, so that a division by them is possible if A is singular.
+    # The bounds on the loss below are valid for any point p of the ball.
     lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p

@@ -55,17 +55,19 @@ class RowHolder:
     - `curvature`: the upper triangle of ``a a'``, with ``a = sqrt(w) 1{|r| < c} x`` of length at most A = C.
     - `square`: the upper triangle of ``a a'``, with ``a = -w psi x`` of length at most A = B.
 
-    Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise of a triangle has sd ``sqrt(2) A^2 / mu`` on the
-    diagonal and ``A^2 / mu`` off it. Multiply the off-diagonal entries by sqrt(2), so that the length of a triangle is
-    the Frobenius norm of its matrix. Then the noise has sd ``sqrt(2) A^2 / mu`` in every coordinate, and the distance
-    of two matrices is at most mu times this sd: ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``. The bounds
-    hold at every theta, so that mu^2 adds up over answers even if theta depends on earlier answers (Corollary 3.3). An
-    incomplete row has x = 0: its holder sends noise alone, and the distance of zero from the exact answer of another
-    row is at most B (scores) or A^2 (matrices). Neighbours: one row becomes another, or incomplete.
+    Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise on an upper triangle has standard deviation (sd)
+    ``sqrt(2) A^2 / mu`` on the diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the off-diagonal entries by
+    sqrt(2), so that the length of a triangle is the Frobenius norm of its matrix. Then the noise has sd ``sqrt(2) A^2 /
+    mu`` in every coordinate, and the distance of two matrices is at most mu times this sd: ``|aa' - bb'|_F^2 = |a|^4 +
+    |b|^4 - 2 (a'b)^2 <= 2 A^4``. The bounds hold at every theta. So the guarantee of several answers is the root of the
+    sum of mu^2 over the answers, even if theta depends on earlier answers (Corollary 3.3). An incomplete row has x = 0:
+    its holder sends noise alone, and the distance of zero from the exact answer of another row is at most B (scores) or
+    A^2 (matrices). Neighbours: one row becomes another, or incomplete.
 
-    Answer and noise are added as multiples of a step; the sum is a function of their continuous sum (`add_noise`).
-    Scores, and the rows a of products, are first shortened by the relative amount 1e-12, which covers the rounding of
-    their lengths, and rounded toward zero on a grid, which lengthens none of them.
+    Answer and noise are added as multiples of a step. The rounded sum could be computed from the unrounded sum, so
+    rounding costs no privacy (`add_noise`). Before the noise is added, the scores, and the vectors a whose products are
+    sent, are shortened by the relative amount 1e-12, which covers the rounding errors of their lengths. Then they are
+    rounded toward zero to a grid, which does not increase any length.
 
     Parameters
     ----------
@@ -130,7 +132,8 @@ class RowHolder:
         return _sent_products(a, self.curvature_sd(x.shape[1]), rng)
 
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy products of each holder's score with itself, by rows of the upper triangle."""
+        """Return the noisy products s s' of each holder's score s, the upper triangle row by row, shape (n, p (p + 1) /
+        2)."""
         return _sent_products(self._scores(x, y, theta), self.square_sd(x.shape[1]), rng)
 
     def _scores(self, x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
@@ -160,7 +163,7 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangles of a a' plus noise; products of multiples of a step are exact."""
+    """Return the upper triangles of a a' plus noise. The entries of a are rounded, so that their products are exact."""
     step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
     a = toward_zero(a, step)
     i, j = np.triu_indices(a.shape[1])

@@ -10,18 +10,19 @@ neighbours differ by up to r = `rows` steps:
   neighbours is at most e^beta;
 * ``A = min {q : W(r (q + 1)) > eta}`` changes by at most 1, and if A > 0, r steps change T by at most eta.
 
-Two ladders are known. In the first, V(l) is a set of intervals, and W(l) is the width of the widest of them:
+Two ladders are known. In the first, V(l) is a set of intervals, and W(l) is the width of the widest interval:
 
 * *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
-  and h = n + 1 - j count the values up to y_i and from y_j: there are n + 1 - i - h gaps. After a step, consider the
-  interval with the same two counts, or with one of the counts lowered by 1 if the step removed one of the counted
-  values. This interval contains the old one. It has one gap more if the step replaced or inserted a value, and no
-  further gap if the step removed a value. It contains the new y_m, except that after a removal m may be one rank
-  outside it; then the gap that the removal did not use extends the interval to y_m. So this ladder holds for both
-  kinds of neighbours, all levels, and a private number of values.
+  be the number of values up to y_i, and h = n + 1 - j the number of values from y_j on, so that the number of gaps in
+  the interval is n + 1 - i - h. After a step, consider the interval with the same two numbers; if the step removed one
+  of the values counted by i or by h, this number is lowered by 1. The new interval contains the old interval. After a
+  replacement or an insertion, the new interval has at most one gap more and contains the new y_m. After a removal, it
+  has no further gap, and the new rank m is at most one rank outside the interval; in this case the interval is extended
+  by one gap, to y_m. So in each case V(l + 1) of the neighbour contains the old interval. The proof applies to both
+  kinds of neighbours, to all levels tau, and to a private number of values.
 * *centred*, for the median if a step removes or inserts: one interval, from the floor((n + 1 - l) / 2)-th lowest value
-  to the ceil((n + 1 - l) / 2)-th highest. Inserting does not change these two counts at l + 1, and removing lowers both
-  counts by 1. This interval has half as many gaps on each side of T as the sliding intervals.
+  to the ceil((n + 1 - l) / 2)-th highest. Inserting a value does not change these two ranks at l + 1, and removing a
+  value lowers both ranks by 1. This interval has half as many gaps on each side of T as the sliding intervals.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ REACH = 1 << 18  # largest number of ladder levels; after SLIDING, one interval 
 def ladder(
     values: FloatArray, level: float, low: float, high: float, centred: bool = False
 ) -> tuple[float, FloatArray]:
-    """Return the quantile, and bounds W(0), W(1), ... on its change by 0, 1, ... rows: a ladder's widths (see module).
+    """Return the quantile, and a ladder's widths W(0), W(1), ...: bounds on the quantile's change by 0, 1, ... rows.
 
     Beyond level REACH, W is the whole range; beyond SLIDING, sliding intervals are replaced by [y_(m - l), y_(m + l)],
     which contains them: both preserve the property of a ladder.
@@ -54,7 +55,8 @@ def ladder(
     low, high : float
         Public range.
     centred : bool
-        Whether to use the centred ladder, for the median if values are removed or inserted; else the sliding one.
+        Whether to use the centred ladder, for the median if values are removed or inserted; otherwise, the sliding
+        ladder.
 
     Returns
     -------

@@ -81,24 +81,24 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     UNIT times `size_b`. The rounding error of a diagonal entry of A is at most UNIT times the entry, because the entry
     is a sum of positive numbers.
 
-    Let theta' = theta if it lies within the ball, and theta' = theta radius / \|theta\|_1 if not, or if the multiplier
-    is positive; let g be a subgradient of the l1 norm at theta, hence at theta', and lambda >= 0. With r = A theta' - b
-    + lambda g and delta = theta' - theta*,
+    Let lambda >= 0 be the multiplier of the constraint. Let theta' = theta if theta lies in the ball and lambda = 0;
+    otherwise let ``theta' = theta radius / |theta|_1``. Let g be a subgradient of the l1 norm at theta; g is also a
+    subgradient at theta'. With r = A theta' - b + lambda g and delta = theta' - theta*,
 
         delta' A delta = (r - lambda g)' delta - (A theta* - b)' delta
                       <= \|r\| \|delta\| + lambda (\|theta*\|_1 - \|theta'\|_1) <= \|r\| \|delta\|:
 
-    the last term of the first line is at most 0, as theta* is optimal and theta' in the ball; g' (theta* - theta') is
-    at most the difference of the norms; and either lambda = 0 or \|theta'\|_1 = radius. As delta' A delta is at least
-    lambda_min \|delta\|^2, \|theta - theta*\| <= \|r\| / lambda_min + \|theta - theta'\|, and lambda_min <= A_jj. The
-    returned number is a bound of \|r\| + \|theta - theta'\| min A_jj, which is an upper bound of lambda_min \|theta -
-    theta*\|.
+    the last term of the first line is at most 0, because theta* is optimal and theta' lies in the ball; ``g' (theta* -
+    theta')`` is at most the difference of the l1 norms; and either lambda = 0 or ``|theta'|_1 = radius``. Because
+    ``delta' A delta`` is at least ``lambda_min |delta|^2``, it follows that ``|theta - theta*| <= |r| / lambda_min +
+    |theta - theta'|``. The smallest eigenvalue lambda_min is at most every A_jj, so ``|r| + |theta - theta'| min A_jj``
+    is an upper bound of ``lambda_min |theta - theta*|``. The returned number is an upper bound of this sum.
 
-    Rounding: entry j of r(theta) is a sum; let terms_j be the sum of the absolute values of its summands, and let miss
-    = \|theta - theta'\|_1 / radius. The computed entry has an error of at most (d + 5) UNIT / (1 - (d + 5) UNIT) times
-    terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by theta' changes the entry by at
-    most miss times terms_j, and \|theta - theta'\| min A_jj <= miss d max(terms). The factor 3 d, instead of sqrt(d) +
-    d, covers the rounding of the bound.
+    Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of its entry j, and
+    let ``miss = |theta - theta'|_1 / radius``. The computed entry has an error of at most (d + 5) UNIT / (1 - (d + 5)
+    UNIT) times terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by theta' changes the
+    entry by at most miss times terms_j, and ``|theta - theta'| min A_jj <= miss d max(terms)``. The factor 3 d, instead
+    of sqrt(d) + d, covers the rounding of the bound.
     """
     d, size, gradient = len(b), float(np.abs(theta).sum()), A @ theta - b
     held, signs = theta != 0, np.sign(theta)
@@ -113,7 +113,7 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
     """Return the result of Wolfe's steps in float64, usually near the minimiser; zeros if the steps break down."""
-    # scales the largest entry of A to about 1, the size of the entries of the constraint's row
+    # scale the largest entry of A to about 1, the size of the entries of the constraint's row, for a good condition
     shift = -math.frexp(float(np.abs(A).max()))[1]
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:

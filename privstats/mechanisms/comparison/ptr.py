@@ -21,18 +21,20 @@ PART_OF_RANGE = 64  # the default of eta is the public range divided by 64
 
 @dataclass(frozen=True)
 class ProposeTestRelease(Mechanism):
-    """Release the quantile with noise Lap(eta / e), e = eps / 2, if a noisy distance shows that it is stable.
+    """Release the quantile with noise Lap(2 eta / eps), if a noisy distance shows that the quantile is stable.
 
-    The answer is NaN if ``A + Lap(1 / e) <= log(1 / (2 delta)) / e`` (0 if delta > 1/2). Here A is the distance, in
-    rows (or persons), to the nearest data set at which one unit changes the quantile by more than eta
-    (`local_sensitivity`). eta is declared, or (high - low) / 64. A missing answer is one of the outcomes in the proof.
+    The answer is NaN if ``A + Lap(2 / eps)`` is at most the threshold ``log(1 / (2 delta)) / (eps / 2)``; the threshold
+    is 0 if delta > 1/2. Here A is the distance, in rows (or persons), to the nearest data set at which one unit changes
+    the quantile by more than eta (`local_sensitivity`). eta is declared; its default is (high - low) / 64. The proof of
+    privacy includes the missing answer as one of the outcomes.
 
     Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If a
-    unit changes the quantile at this data set by at most eta, the test is e-DP and the answer is e-DP. If not, A = 0,
-    and an answer is given with probability at most delta, so ``P(M in S) <= P(no answer, in S) + delta <= e^e P'(no
-    answer, in S) + delta``. Some lecture notes define A as the number of changes that move the quantile *from its
-    current value* by more than eta. The test would then not be private, because changing one row can change this number
-    from 51 to 2. Answers are rounded to a public grid.
+    unit changes the quantile at this data set by at most eta, the test is (eps / 2)-DP and the answer is (eps / 2)-DP.
+    If not, A = 0, and an answer is given with probability at most delta, so ``P(M in S) <= P(no answer, in S) + delta
+    <= exp(eps / 2) P'(no answer, in S) + delta``, where P' is the probability under the neighbouring data set. Some
+    lecture notes define A as the number of changes that move the quantile *from its current value* by more than eta.
+    The test would then not be private, because changing one row can change this number of changes from 51 to 2. Answers
+    are rounded to a public grid.
 
     Raises
     ------

@@ -56,38 +56,40 @@ class TiltLaw:
 
 @dataclass(frozen=True)
 class ObjectivePerturbation(Mechanism):
-    """Release the minimiser t of losses plus noise: ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, b K-norm noise.
+    """Release the minimiser t of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is a draw of K-norm noise.
 
     Privacy: eps, of which `GUARD` is spent on the guard below; e is the rest, divided by the number of rows that a unit
-    may have, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m with Lipschitz
-    slopes, so b and t determine each other through maps that are Lipschitz in both directions, and t has density
-    ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of all other terms and H the Hessian of the losses.
-    *b* has density f proportional to ``exp(-c |b|_K / R)``, with R the largest ``w |x|_K``. Let one row have slope s
-    and curvature h at t, and let S be the largest slope of any row and C the largest ``w |x|_2^2``. (If the curvature
-    is proportional to a function s(y) of the response, h is the curvature divided by s(y), and C the largest ``w
-    |x|_2^2 s(y)``: `WeightedLosses`.) If a row is replaced, b(t) changes by at most ``(s + S) R``; if it is added or
-    removed, by ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C / gamma``,
-    with h the curvature of the row that belongs to the data set in the numerator. So the log density changes by at most
-    e for each row, and by the sum of these changes for several rows, if for every (s, h) that a row can have
+    may have, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m, and their slopes
+    are Lipschitz functions. So t is a function of b, with an inverse b(t), and both functions are Lipschitz. The
+    density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of all terms except ``b't``, and H
+    is the Hessian of the losses. The density f of b is proportional to ``exp(-c |b|_K / R)``, with R the largest ``w
+    |x|_K``. Let one row have slope s and curvature h at t, and let S be the largest slope of any row and C the largest
+    ``w |x|_2^2``. (If the curvature is proportional to a function s(y) of the response, h is the curvature divided by
+    s(y), and C the largest ``w |x|_2^2 s(y)``: `WeightedLosses`.) If a row is replaced, b(t) changes by at most ``(s +
+    S) R``; if it is added or removed, by ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at
+    most ``1 + h C / gamma``, with h the curvature of the row that belongs to the data set in the numerator. So the log
+    density changes by at most e for each row, and by the sum of these changes for several rows, if for every (s, h)
+    that a row can have
 
         replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
         add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S.
 
     For any split q below 1, the first condition holds with ``gamma = max h C / (exp(e - c (s + S)) - 1)``, and the
-    second with ``gamma = max h C / (exp(e - c s) - 1)``; a larger gamma is private, too. Rows that are missing, or of a
-    lower weight, have smaller s and h. (Awan and Slavkovic 2021, Theorem 4.1 and Algorithm 2; Kifer, Smith and Thakurta
-    2012. Awan and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, use rank one without saying so,
-    and bound slope and curvature separately: a logistic row has s = max(p, 1 - p) and h = p (1 - p), never both at
-    their largest.) The offset o may contain the linear predictor of an earlier release: the ridge is then centred at
-    this release, and t is the difference from it.
+    second with ``gamma = max h C / (exp(e - c s) - 1)``; a larger gamma is private, too. Rows that are missing, or that
+    have a lower weight, have smaller s and h. (Awan and Slavkovic 2021, Theorem 4.1 and Algorithm 2; Kifer, Smith and
+    Thakurta 2012. Awan and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, use rank one without
+    saying so, and bound slope and curvature separately: a logistic row has s = max(p, 1 - p) and h = p (1 - p), never
+    both at their largest.) The offset o may contain the linear predictor of an earlier release of the coefficients.
+    Then t is the difference from the earlier release, and the ridge penalty is zero at the earlier release.
 
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
-    Spherical noise of sensitivity 2 r, with the share `GUARD` of the budget, makes the release private in its own
-    right. Both minimisers are shortened to `FARTHEST`, which does not increase their distance. So r includes the
-    rounding of coefficients of this length, the rounding of the shortening, and the rounding of the sum with the noise.
-    At small eps the noise increases, as ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors, too. The
-    certificate never fails (`minimise`). Neighbouring relation: the relation of the query. A guarantee in mu is
-    satisfied through a stricter guarantee in eps.
+    Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, hides the difference between the two
+    minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are shortened to the
+    length `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of coefficients
+    of this length, of the shortening, and of the sum of coefficients and noise. At small eps the scale of the noise is
+    increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The certificate never fails (`minimise`).
+    Neighbouring relation: the relation of the query. A guarantee in mu is satisfied through a stricter guarantee in
+    eps.
 
     Parameters
     ----------
