@@ -82,7 +82,7 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Rows (weight, predictors x, y, offset) for `ClippedExponential`, whose scores then equal the clipped scores.
+    """Rows (weight, predictors x, y, offset) for the loss `ClippedExponential`; their scores are the clipped scores.
 
     ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses ``1 - y
     exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, and x is replaced by -x.

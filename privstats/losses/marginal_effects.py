@@ -57,7 +57,8 @@ class EffectParts:
     Parameters
     ----------
     theta : ndarray, shape (width,)
-        Coefficients of the linear predictor z'theta; then the offset's unit, if there is an offset; then 0.
+        Factors of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
+        unit of the offset (the factor of the offset column) if there is an offset, and 0 for the response.
     coefficients : int
         Number of coefficients, the first entries of theta.
     family : Family

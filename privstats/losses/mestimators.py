@@ -17,7 +17,10 @@ REACH, NODES = 12.0, 24_001  # half-width, and number of points, of the grid for
 
 
 class SelfConcordant(Protocol):
-    """A loss f of a residual with ``|f'''| <= gamma f''``: this bounds the length of Newton steps (Nesterov 1994)."""
+    """Interface of a loss f of a residual with ``|f'''| <= gamma f''``.
+
+    Under this condition, Newton steps of a bounded length decrease the loss (Nesterov 1994).
+    """
 
     @property
     def gamma(self) -> float: ...

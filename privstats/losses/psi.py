@@ -107,7 +107,10 @@ class Transform(Protocol):
 
 @dataclass(frozen=True)
 class Standardized:
-    """Standardised response ``(y - center) / (most * scale)``, clipped to [-1, 1]."""
+    """Standardised response ``(y - center) / scale``, divided by `most` and clipped to [-1, 1].
+
+    `most` is the largest standardised response that is not clipped.
+    """
 
     center: float
     scale: float

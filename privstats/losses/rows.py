@@ -116,7 +116,8 @@ class Scores:
     P : ndarray, shape (width, m)
         Preconditioner of the predictors; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
-        Coefficients of the linear predictor z'theta; then the offset's unit, if there is an offset; then 0.
+        Factors of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
+        unit of the offset (the factor of the offset column) if there is an offset, and 0 for the response.
     """
 
     loss: Loss
@@ -217,9 +218,11 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Rows (weight, predictors x, residual r, 0) for `ClippedSquares`, whose scores then equal the clipped scores.
+    """Rows (weight, predictors, residual, 0) for the loss `ClippedSquares`; their scores are the clipped scores.
 
-    The loss ``w Huber_c(r - x't)`` is ``w (c / k)^2 Huber_k((r - x't) k / c)``, with k = `farthest` for all rows.
+    The weight, the predictors and the residual of each row are rescaled for this purpose: the loss ``w Huber_c(r -
+    x't)`` with the row's threshold c equals ``w (c / k)^2 Huber_k((r - x't) k / c)``, with the threshold k = `farthest`
+    for all rows.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -240,13 +243,13 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """The length ``weight |x| |clip(r, farthest)|`` of a row's score, or the part of it that `curvature` removes.
+    """Length of a row's score, or, for a row of high leverage, the length that the limit `curvature` removes from it.
 
-    Let x be the predictors of a row and r its residual. The limit `curvature` lowers the weight of the row, and so its
-    score, by the fraction ``1 - curvature / (weight |x|^2)``, if this fraction is positive, whatever the clipping
-    threshold is. For a row without such a reduction, the length of the score is returned, at most `cap`. For a row with
-    such a reduction, the removed length, at most `cap`, plus `cap` is returned. So one histogram shows the two kinds of
-    rows separately.
+    Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the length of its score.
+    Under every clipping threshold, the limit `curvature` multiplies the weight of the row, and so its score, by ``f =
+    min(1, curvature / (weight |x|^2))``. A row with f = 1 gives the number ``min(s, cap)``. A row with f < 1 gives the
+    number ``cap + min((1 - f) s, cap)``, where (1 - f) s is the removed length. So one histogram shows the two kinds of
+    rows separately, below and above `cap`.
     """
 
     P: FloatArray
@@ -298,10 +301,11 @@ class LogDistance:
 
 @dataclass(frozen=True, eq=False)
 class HeldBeside:
-    """Linear functions z'M of a row z times the root of the weight; all but number `one` are shortened together.
+    """Linear functions z'M of a row z, times the root of its weight; all but one of the functions are clipped jointly.
 
-    The vector of the other functions has length at most `length`. If function `one` is the constant 1, the whole vector
-    then lies in a ball, although the constant is not reduced.
+    The vector of all functions except the function with index `one` is multiplied by a common factor, so that its
+    length is at most `length`. If the function with index `one` is the constant 1, the whole vector lies in a ball,
+    although the constant is not reduced.
     """
 
     matrix: FloatArray

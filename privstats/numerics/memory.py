@@ -12,9 +12,11 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameter numbers of mallopt(3)
 def keep_what_is_freed() -> None:
     """Let the C library keep freed memory, up to 64 MB, for the next arrays; nothing is given back to the system.
 
-    The system clears new memory page by page, which takes longer than the computation in this memory. By default
-    glibc raises its thresholds to the largest array that was freed, but not if its environment sets a threshold, as for
-    Dask's workers. Other C libraries have other rules.
+    The system clears new memory page by page, which takes longer than the computation in this memory. glibc has two
+    thresholds: the size of an array from which memory is requested from the system directly, and the amount of unused
+    memory from which it is given back to the system. By default, glibc raises both thresholds when a larger array is
+    freed, but not if an environment variable sets one of them, as in Dask's workers. Other C libraries have other
+    rules.
     """
     with suppress(Exception):
         libc = ctypes.CDLL(None)

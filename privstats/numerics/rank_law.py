@@ -160,12 +160,13 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 
 @cache
 def box_quantile(J: int, confidence: float) -> float:
-    """Return the quantile, at ``(1 + confidence) / 2``, of the rank error e of one of J boundaries.
+    """Return the quantile, at ``(1 + confidence) / 2``, of the rank error e of one of J boundaries, times the rate.
 
-    Rank errors are multiplied by the rate, so the density of all errors is proportional to ``exp(-max_j |e_j|)``.
+    The errors e_j, multiplied by the rate, have a joint density proportional to ``exp(-max_j |e_j|)``.
 
-    The largest error r is gamma distributed with shape J + 1, and e is uniform on [-r, r]:
-    ``P(|e| > a) = P(r > a) - (a / J) P(r' > a)``, where r' is gamma distributed with shape J.
+    These errors are the coordinates of a uniform point of the cube [-1, 1]^J, multiplied by a gamma variable r with
+    shape J + 1. So each e is uniform on [-r, r], and ``P(|e| > a) = P(r > a) - (a / J) P(r' > a)``, where r' is gamma
+    distributed with shape J.
     """
 
     def excess(a: float) -> float:
@@ -178,10 +179,12 @@ def box_quantile(J: int, confidence: float) -> float:
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
     """Return the rate at which the log density may decrease with the largest rank error, under a budget eps.
 
-    The targets are ``T = level n`` and ``T -+ h``, with ``h = sqrt(a n + m^2)`` and ``a = z^2 level (1 - level)``. The
-    derivatives of the targets with respect to n differ from `level` by at most ``a / (2 m)``. So one more value changes
-    a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. As the margin m is ``box_quantile / rate``, S
-    solves an equation. If a value is replaced, the rank error changes by at most 1.
+    Let z be the normal quantile at ``(1 + confidence) / 2``, ``a = z^2 level (1 - level)``, and let the margin m be ``c
+    / rate``, where c is the number of `box_quantile`. The targets are ``T = level n`` and ``T -+ h``, with ``h = sqrt(a
+    n + m^2)``. The derivatives of the targets with respect to n differ from `level` by at most ``a / (2 m)``. So one
+    more value changes a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2 rows
+    S)``, so m is proportional to S, and S is the positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c
+    rows)``. If a value is replaced, a rank error changes by at most 1.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -260,11 +263,12 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points with which the drawn numbers stay at a value that many rows share.
+        """Return the largest number of grid points for which the drawn numbers usually equal a value of many rows.
 
-        A drawn number that leaves a common value of many rows for the gap next to it has at most all grid points to
-        choose from. All numbers of a draw may leave together. Then the log density decreases only once, for the equal
-        values between the quantile and the gap, which are assumed to be at least a share `EDGE` of all values.
+        A drawn number that lies in the gap beside this value, instead of at the value, has at most as many possible
+        positions as there are grid points. All numbers of a draw may lie in the gap together. Then the log density
+        decreases only once, because of the equal values between the quantile and the gap. These values are assumed to
+        be at least a share `EDGE` of all values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -272,13 +276,15 @@ class Ends:
     def shortfall(self, n: float) -> FloatArray:
         """Return the ratio of needed to available distances in ranks, shape (levels,); above 1 an interval is invalid.
 
-        There are two requirements. First, the ends must not lie beyond all values, or beyond half the distance to the
-        next quantile. Second, the m outermost numbers of a draw must rarely fall into the part of the range on one side
-        that contains no values. In this part they have ``points^m / m!`` possible positions, and only the rank error of
-        the innermost of the m numbers matters. The outermost ``2 / rate`` values are assumed to fill one point of the
-        grid, or a share 1 / `WIDEST` of the range. For each m and side the decrease of the log density (`fall`) must
-        exceed the log of (number of positions / `ESCAPES`), where `ESCAPES` is the accepted probability. A number in
-        the part without values moves the numbers further out into this part, too, so all numbers of a draw are checked.
+        There are two requirements. First, the targets of the ends must not lie beyond all values, or beyond half the
+        distance to the next quantile. Second, the m outermost numbers of a draw must rarely fall into the part of the
+        range on one side that contains no values. In this part they have ``points^m / m!`` possible positions, and only
+        the rank error of the innermost of the m numbers matters. The unit of length for the positions is the interval
+        that the outermost ``2 / rate`` values are assumed to fill: one point of the grid, or a share 1 / `WIDEST` of
+        the range if this share is longer. For each m and each side, the decrease of the log density (`fall`) must
+        exceed the log of (number of positions / `ESCAPES`), where `ESCAPES` is the accepted probability. The numbers
+        are in order, so if one number lies in the part without values, all numbers further out lie in this part, too.
+        Therefore all m up to the number of drawn numbers are checked.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]

@@ -49,7 +49,7 @@ class Book(Protocol):
     name : str
         Name of the store.
     kept : bool
-        Whether the entries outlast this process.
+        Whether the entries still exist after this Python process has ended.
     """
 
     @property

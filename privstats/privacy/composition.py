@@ -187,7 +187,8 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    kinds = {type(one): one for one in reversed(by_delta)}  # of (eps, delta): the largest delta
+    # one guarantee of each kind; among guarantees in (eps, delta), the guarantee with the largest delta
+    kinds = {type(one): one for one in reversed(by_delta)}
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
 
@@ -248,10 +249,12 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
     """Return evenly spaced losses that dominate the joint losses of randomised responses, and their probabilities.
 
     For each eps, the probability of a loss is divided between the two adjacent points of the grid, as in
-    `on_grid_from_above`; the results are convolved. An allowance of `ROUNDED` per response covers rounding errors.
+    `on_grid_from_above`. The resulting distributions are convolved. An allowance of `ROUNDED` per response covers
+    rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
-    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)  # each eps may shift losses by a cell
+    # rounding to the grid may increase a loss by one cell for each distinct eps, so len(counts) cells are added
+    step, half = 2 * whole / MOST_CELLS, MOST_CELLS // 2 + len(counts)
     weights = (np.arange(-half, half + 1) == 0) * 1.0
     for eps, k in counts:
         losses, mass = _atoms(((eps, k),))
@@ -368,7 +371,8 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
     ``1 / (1 + e^-step)`` goes to the point above, and the rest to the point below.
     """
     odd = len(one.atoms) // 2 % 2
-    weights = np.pad(one.weights, 1 + odd)  # padded to an even number of points per side, and one more
+    # each side of 0 gets one more point, and a second one if its number of points is odd
+    weights = np.pad(one.weights, 1 + odd)
     between = weights[::2]
     kept = weights[1::2] + between[:-1] / (1 + math.exp(-step)) + between[1:] / (1 + math.exp(step))
     half = len(kept) // 2

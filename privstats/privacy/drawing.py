@@ -38,7 +38,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 def entitle(ax: Axes, *parts: str) -> None:
     """Give axes a title; each part of it takes one or two lines, broken to fit the width of the axes."""
-    ax.figure.figure.draw_without_rendering()  # only a drawn figure has axes of their final width
+    ax.figure.figure.draw_without_rendering()  # the final width of the axes is known only after drawing
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
     filled = (textwrap.fill(part, width, max_lines=2, placeholder=" ...") for part in parts)

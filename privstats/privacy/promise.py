@@ -154,11 +154,12 @@ class Promise(ABC):
 
     @abstractmethod
     def part(self, share: float) -> Self:
-        """Return the guarantee for a query that has this share of the budget."""
+        """Return the guarantee for a query that receives this share of the budget."""
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return a guarantee for neighbours that implies the present one for data k steps apart (see `of_group`)."""
+        """Return a guarantee for neighbours that gives the present one for data sets k steps apart (see `of_group`).
+        """
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
@@ -573,9 +574,11 @@ def _rho(promise: Promise) -> float:
 
 
 def sums(promises: tuple[Promise, ...], delta: float) -> float:
-    """Return an eps for which the composition of the guarantees is (eps, delta)-DP, from sums of eps and delta or mu^2.
+    """Return an eps for which the composition of the guarantees is (eps, delta)-DP.
 
-    It is infinite if neither sum is finite, as for a guarantee in mu together with a guarantee in (eps, delta).
+    There are two bounds: one from the sums of eps and of delta, and one from the sum of mu^2. The smaller bound is
+    returned. It is infinite if both bounds are infinite, as for a guarantee in mu together with a guarantee in (eps,
+    delta).
     """
     eps, lost = 0.0, 0.0
     for promise in promises:

@@ -1,9 +1,9 @@
 """Sets for mechanisms that minimise a sum of losses, or draw theta with a density that depends on this sum.
 
-A set bounds a row's score, loss and curvature. Its lengths are those of a score (the derivative of a row's loss with
-respect to theta) in the norms "score l1", "score l2", "score linf" and "score hull", and of the loss itself in the norm
-"loss". These names differ from the names of the norms of contributions, so that mechanisms that add noise to sums
-refuse these sets.
+A set bounds a row's score (the derivative of the row's loss with respect to theta), loss and curvature. With a norm
+"score l1", "score l2", "score linf" or "score hull", the method `length` returns the largest length of a score; with
+the norm "loss", it returns the bound on the loss. The names of these norms differ from the names of the norms of
+contributions, so that mechanisms that add noise to sums refuse these sets.
 """
 
 from __future__ import annotations
@@ -118,34 +118,39 @@ class CheckLosses(Set):
     intercept : bool
         Whether the first entry of x is the constant 1 (times the row's weight).
 
-    Notes
-    -----
-    Let ``M = max(tau, 1 - tau)`` and X be the set of the rows' x. The gradient ``(1{y <= x'theta} - tau) x`` lies in
-    ``W = {(1 - tau) x, -tau x : x in X}``, and a subgradient lies in the convex hull of W. The hull contains zero:
-    ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So the gradients of rows that weigh less, or are missing, lie in the
-    hull, too. The diameter of the hull in any norm is the diameter of W.
+    Notes ----- Let ``M = max(tau, 1 - tau)`` and X be the set of the rows' x. The gradient ``(1{y <= x'theta} - tau)
+    x`` lies in ``W = {(1 - tau) x, -tau x : x in X}``, and a subgradient lies in the convex hull of W. The hull
+    contains zero: ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So the gradients of rows with a weight below 1, and of
+    missing rows, lie in the hull, too. The diameter of the hull in any norm is the diameter of W.
 
-    *Length*: a member of the hull has length at most ``M sup |x|``, that is M times 1 (linf), sqrt(m) (l2) or m (l1).
-    The smallest symmetric convex body that contains W is M times the cube, so the norm "hull" is linf under add/remove.
+    *Length*: a member of the hull has length at most ``M sup |x|``: M in linf, M sqrt(m) in l2, and M m in l1. The
+    smallest symmetric convex body that contains W is M times the cube. So under add/remove, the norm "hull" is the linf
+    norm.
 
-    *Distance*: at most the diameter of W, which is the larger of ``M |x - x'|`` and ``|(1 - tau) x + tau x'|``. Without
-    an intercept X is the cube, the distance is ``2 M sup |x|``, and the hull of differences is 2 M times the cube. With
-    an intercept the first entries of x and x' are equal. Then the distance is the larger of ``2 M (m - 1)`` and m in
-    l1, the larger of ``2 M sqrt(m - 1)`` and sqrt(m) in l2, and 2 M or, for the intercept alone, 1 in linf. The hull of
-    differences then is the unit ball of the norm ``max(|g_0|, (|g|_inf + (2 M - 1) |g_0|) / (2 M))`` (`tilt` is 2 M -
-    1). The extreme points of this ball with ``|g_0| = 1`` are all sign vectors: ``(1 - tau) x + tau x`` and their
-    negatives. The extreme points with ``g_0 = 0`` are 2 M times sign vectors: ``M (x - x')``. For ``|g_0| = s`` in [0,
-    1], the other entries are at most ``2 M - (2 M - 1) s`` in size, both in the ball and in the convex hull of these
-    points, so the ball is this convex hull. So the distance in the norm "hull" is 1. The distance from a missing row is
-    at most 1, too, since zero lies in the hull of W.
+    *Distance*: the distance of two rows' gradients is at most the diameter of W. The diameter of W is the larger of the
+    suprema of ``M |x - x'|`` and ``|(1 - tau) x + tau x'|`` over x and x' in X.
 
-    The bounds are reached at theta = 0, with y at both ends. Reimherr and Awan (2019, section 4.5) have ``2 (1 - tau)
-    sup |x|`` under replace, which is too small for tau > 1/2: by a factor of 9 at tau = 0.9.
+    Without an intercept, X is the cube, the diameter is ``2 M sup |x|``, and the hull of the differences is 2 M times
+    the cube.
 
-    *Loss*: an additive constant does not change a density proportional to exp(-loss), so the sensitivity is half of
-    the range over which the change of the sum varies with theta. One row's loss lies between 0 and ``M (1 +
-    theta_bound)`` and varies by at most ``2 M theta_bound``. Let R be the smaller of these two ranges. The sensitivity
-    is R / 2 under add/remove, and R under replace. (Reimherr and Awan have ``2 M (1 + theta_bound)`` under replace.)
+    With an intercept, the first entries of x and x' are equal. In l1 the diameter is the larger of ``2 M (m - 1)`` and
+    m; in l2 it is the larger of ``2 M sqrt(m - 1)`` and sqrt(m). In linf it is 2 M if there are other predictors, and 1
+    if the intercept is the only one. The hull of the differences is the unit ball of the norm ``max(|g_0|, (|g|_inf +
+    (2 M - 1) |g_0|) / (2 M))``, where 2 M - 1 is the constant `tilt`. Proof: the extreme points of this ball with
+    ``|g_0| = 1`` are the sign vectors, which are the differences ``(1 - tau) x + tau x`` and their negatives. The
+    extreme points with ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M (x -
+    x')``. For ``|g_0| = s`` in [0, 1], the other entries have absolute values of at most ``2 M - (2 M - 1) s``, both in
+    the ball and in the convex hull of these points; so the ball is this convex hull. Therefore the distance in the norm
+    "hull" is 1. The distance from a missing row is at most 1, too, since zero lies in the hull of W.
+
+    The bounds are reached at theta = 0, with y = -1 in one row and y = 1 in the other. The sensitivity of Reimherr and
+    Awan (2019, section 4.5) under replace is ``2 (1 - tau) sup |x|``. This number is too small for tau > 1/2: by a
+    factor of 9 at tau = 0.9.
+
+    *Loss*: an additive constant does not change a density proportional to exp(-loss), so the sensitivity is half of the
+    range over which the change of the sum varies with theta. One row's loss lies between 0 and ``M (1 + theta_bound)``
+    and varies by at most ``2 M theta_bound``. Let R be the smaller of these two ranges. The sensitivity is R / 2 under
+    add/remove, and R under replace. (The sensitivity of Reimherr and Awan under replace is ``2 M (1 + theta_bound)``.)
     """
 
     m: int

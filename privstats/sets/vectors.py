@@ -79,7 +79,8 @@ class Box(Set):
 class Fractions(Set):
     """Vectors with entries in [0, 1]: two members differ by at most the largest length of one member.
 
-    For weights of rows, and for counts of rows that may belong to several groups at once. Truth values are members.
+    The set is used for the weights of rows, and for counts of rows that may belong to several groups at once. Vectors
+    of truth values are members.
     """
 
     m: int
@@ -308,43 +309,47 @@ class BoxProducts(Packed):
     counted : bool
         Whether the count is released. It must be under add/remove with an intercept.
     last_scale : float
-        Free scale of the last entry of z (the response) in the l2 and nuclear norms; its square is B_q below.
+        Factor of the last entry of z (the response) in the l2 and nuclear norms, chosen freely; its square is B_q
+        below.
     groups : tuple of tuple of int
         Entries of z (from 1) that are the dummies of one factor: at most one of them is not zero. Their products with
         each other are zero and, with an intercept, their squares are first-order products: neither is released.
 
-    Notes
-    -----
-    Write T0 = 1 with an intercept, else 0; p_i = z_i^2. A group counts as one entry with B = 1, since its p_i add up to
-    at most 1. In l2 the last entry is scaled by `last_scale`: p_i <= B_i, 1 or last_scale^2; c_i is square i's weight.
+    Notes ----- Let T0 = 1 with an intercept and T0 = 0 without, and let p_i = z_i^2. In the l2 and nuclear norms the
+    last entry is multiplied by `last_scale`. So p_i <= B_i, where B_i is last_scale^2 for the last entry and 1 for the
+    others. A group counts as one entry with B = 1, since the p_i of a group add up to at most 1. Let c_i be the weight
+    of square i.
 
-    *linf*, replace: squares change by at most 1, other products by at most 2, the count by 1; with weights 2 for
-    squares and count the sensitivity is 2. Add/remove: 1 with unit weights.
+    *linf*, replace: a square changes by at most 1, another product by at most 2, and the count by at most 1. So, with
+    weight 2 for the squares and the count, the sensitivity is 2. Add/remove: the sensitivity is 1, with unit weights.
 
-    *l1*, replace: put s = (z + z')/2, t = (z - z')/2, so |s_i| + |t_i| <= 1 and ``z_i z_j - z'_i z'_j = 2(s_i t_j +
-    s_j t_i)``. All terms are largest for s, t >= 0 and t = 1 - s; the sum is then concave and symmetric in s, so all
-    s_i are equal: q (q+2)^2 / (2 (q+1)) with an intercept (s = q / (2 (q+1))) and q (q+1) / 2 without (s = 1/2).
-    From a zero row the distance is the sum of all products at 1. (Awan and Slavkovic 2021 use dim * Delta_inf, about
-    twice as much.) The products of a group's entries with themselves, with another entry or with another group add up
-    to at most 1 in each of the two rows, so each such pair adds 2 to the distance.
+    *l1*, replace: let s = (z + z')/2 and t = (z - z')/2, so that |s_i| + |t_i| <= 1 and ``z_i z_j - z'_i z'_j = 2(s_i
+    t_j + s_j t_i)``. All absolute values are largest if s and t are non-negative and t = 1 - s. Their sum is then
+    concave and symmetric in s, so it is largest where all s_i are equal. The largest sum is q (q+2)^2 / (2 (q+1)) with
+    an intercept, at s = q / (2 (q+1)), and q (q+1) / 2 without an intercept, at s = 1/2. The distance of a row from
+    zero is at most the sum of all products, each equal to 1. (Awan and Slavkovic 2021 use dim * Delta_inf, which is
+    about twice as large.) The products of a group's entries with themselves, with another entry or with the entries of
+    another group add up to at most 1 in each of the two rows, so the products of each such pair add 2 to the distance.
 
-    *l2*, replace: with T = T0 + sum B_i the squared shift is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i -
-    p'_i)^2`` and ``|rr' - ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``, convex in (p, p'), so largest at vertices.
-    With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)`` no vertex exceeds T^2: let b1 be the sum of B_i over the entries where p
-    is at its maximum and p' is zero, and b2 the sum over the entries where p' is at its maximum and p is zero; then the
-    excess over T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. In groups c_i^2 = 1/2. A zero row is at
-    squared distance T^2 - T0 + (count weight)^2.
+    *l2*, replace: let r and s be the two rows, p and p' their squares, and T = T0 + sum B_i. The squared distance is
+    ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' - ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum
+    p')^2``. This bound is convex in (p, p'), so it is largest at a vertex. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``,
+    the bound is at most T^2 at every vertex. Proof: let b1 be the sum of B_i over the entries where p is at its maximum
+    and p' is zero, and b2 the sum over the entries where p' is at its maximum and p is zero; then the bound minus T^2
+    is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the entries of groups, c_i^2 = 1/2. The squared
+    distance of a row from zero is at most T^2 - T0 + (weight of the count)^2.
 
-    *nuclear*, with D = diag(1, sqrt B_1, ..., sqrt B_q): ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and at
-    most T from a zero row (Awan and Slavkovic's moments as a matrix; the bound is the triangle inequality for rank
-    one). Without an intercept the count is a separate entry: it changes, by 1, only when a row is missing, so its
-    weight T is free under replace. A single square changes by at most T.
+    *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). According to the triangle inequality for matrices of rank one,
+    ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (The moments are
+    those of Awan and Slavkovic, written as a matrix.) Without an intercept the count is a separate entry, which
+    changes, by 1, only if a row is missing. So its weight T does not raise the sensitivity under replace. A single
+    square changes by at most T.
 
-    *hull*, replace: the body K contains all differences by construction, squares doubled, so the size is 1 (`body`);
-    the count is one more coordinate in [-1, 1]. The difference of a row and a missing row is the difference of the row
-    and a row with z = 0, apart from the count. Without an intercept K is the box [-2, 2]^dim.
+    *hull*, replace: with the squares multiplied by 2, the body K of the module `body` contains all differences, so the
+    sensitivity is 1. The count is one more coordinate in [-1, 1]. The difference of a row and a missing row is, apart
+    from the count, the difference of the row and a row with z = 0. Without an intercept K is the box [-2, 2]^dim.
 
-    *Add/remove*: the distance from zero, with all products at 1.
+    *Add/remove*: the sensitivity is the distance from zero of a row whose products all have the absolute value 1.
     """
 
     q: int
@@ -489,13 +494,13 @@ class Squares(Set):
     A row of weight w in [0, 1] is (w, w u, w u^2), a point of the segment between zero and the contribution of the
     unweighted row.
 
-    *Replace*: let c be the weight of the count (times k in l1, times sqrt k in l2) and w the weight of each square. In
-    each column, two rows that are present differ in (u, w u^2) by at most 2, the distance between u = 1 and u = -1. To
-    prove this for values of opposite sign, take the worst pairs u = 1 and v = -t with t in [0, 1]. In l1, ``(1 + t)(1 +
-    w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf the bound holds
-    for w <= 2. Values of equal sign differ by at most 1, and their weighted squares by at most w. A row and a missing
-    row differ by at most 1 and w in each column, too, and by the count. So the three norms require c + 1 + w <= 2 (l1),
-    c^2 + 1 + w^2 <= 4 (l2), and c <= 2 (linf).
+    *Replace*: let w be the weight of each square. The weight of the count is c k in l1, c sqrt(k) in l2 and c in linf,
+    with a number c. In each column, two rows that are present differ in (u, w u^2) by at most 2, the distance between u
+    = 1 and u = -1. Proof: for values of opposite sign, the worst pairs are u = 1 and v = -t with t in [0, 1]. In l1,
+    ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf
+    the bound holds for w <= 2. Values of equal sign differ by at most 1, and their weighted squares by at most w. A row
+    and a missing row also differ by at most 1 and w in each column, and they differ in the count. So the weights must
+    satisfy c + 1 + w <= 2 in l1, c^2 + 1 + w^2 <= 4 in l2, and c <= 2 in linf.
 
     *Add/remove*: the sensitivity is the length of a row. So under "replace" neither the squares nor the count raise the
     sensitivity.
@@ -506,8 +511,8 @@ class Squares(Set):
     counted : bool
         Whether the number of rows is released, too.
     squared : int, optional
-        Number of leading columns whose squares are summed; by default all columns. Without squares the count has a
-        larger weight.
+        Number of leading columns whose squares are summed; by default all columns. If no squares are summed, the weight
+        of the count may be larger.
     """
 
     k: int
@@ -572,7 +577,11 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return the weights of the count and of a square; if only one is released, its weight may be larger."""
+        """Return the number c of the count's weight (see the class) and the weight w of a square.
+
+        Under "replace" in l1 and l2, c is larger if no squares are released, and w is larger if the count is not
+        released.
+        """
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))
         if not self.counted:

@@ -17,8 +17,7 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class KNGMedian(Mechanism):
-    """Choose theta on the public grid in [low, high]^d; its probability is proportional to ``exp(-eps |score| / (2
-    D))``.
+    """Choose theta on a public grid in [low, high]^d; its probability is proportional to ``exp(-eps |score| / (2 D))``.
 
     The score at theta is the shortest subgradient of the sum of losses. For one coordinate, the loss is the quantile
     loss at the given level; for more coordinates, the sum of losses is ``sum |theta - x_i|_2`` (the geometric median,

@@ -132,8 +132,7 @@ class RowHolder:
         return _sent_products(a, self.curvature_sd(x.shape[1]), rng)
 
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy products s s' of each holder's score s, the upper triangle row by row, shape (n, p (p + 1) /
-        2)."""
+        """Return the noisy upper triangle of s s' for each holder's score s, row by row, shape (n, p (p + 1) / 2)."""
         return _sent_products(self._scores(x, y, theta), self.square_sd(x.shape[1]), rng)
 
     def _scores(self, x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:

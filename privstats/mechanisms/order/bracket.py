@@ -3,12 +3,13 @@
 The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
 |rank(x_j) - t_j|)`` with target ranks t_j. As ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the density is a
 mixture: draw a radius r, then a uniform ordered point of a box. Side j of the box consists of the numbers whose ranks
-lie in ``[t_j - r, t_j + r]``. The errors of the boundaries depend on each other through the order of the boundaries
-only, which keeps boundaries in a long gap apart. In the module `joint`, by contrast, the density does not decrease if
-the error of a boundary moves between the errors of the two neighbouring boundaries.
+lie in ``[t_j - r, t_j + r]``. Given r, the only dependence between the boundaries is their order, so boundaries that
+lie in the same long gap between values are usually far apart. In the module `joint`, by contrast, the density does not
+decrease if the error of a boundary moves between the errors of the two neighbouring boundaries.
 
-Values are spread over the parts of a public grid's cells as in `joint`; the boundaries' parts are drawn exactly, as
-whole numbers.
+As in `joint`, each point of the public grid has a cell, and each cell is divided into equal parts, which have numbers
+(`joint.Parts`). A value is moved to a random part of its grid point's cell, and the numbers of the boundaries' parts
+are drawn exactly, as whole numbers.
 """
 
 from __future__ import annotations
@@ -116,12 +117,12 @@ class RankBoxes:
         return np.asarray((length * ends).sum(axis=0) / 6)
 
     def draw(self, box: int, rng: Rng) -> IntArray:
-        """Return a uniform point among the ordered points of a box: the ascending numbers of J parts of cells.
+        """Return a uniform point among the ordered points of a box, as J ascending part numbers (see `Parts`).
 
-        One part is drawn uniformly from each side, independently. The J parts are rejected if they do not ascend. If k
-        boundaries share a part, they are accepted with probability 1 / k!, the probability that k uniform numbers in
-        one part are in order. At least 1 in J! proposals is accepted on average: if the numbers in some order lie in
-        the sides, they also lie in the sides in ascending order, as the ends of the sides ascend.
+        One part is drawn uniformly from each side, independently. The J parts are rejected if their numbers do not
+        ascend. If k boundaries share a part, they are accepted with probability 1 / k!, the probability that k uniform
+        numbers in one part are in order. At least 1 in J! proposals is accepted on average: if numbers lie in the J
+        sides in some order, they also lie in the sides in ascending order, because the ends of the sides ascend.
         """
         while True:
             x = rng.integers(self.a[:, box], self.b[:, box], None)

@@ -1,11 +1,12 @@
 """Several boundaries whose ranks among the values are near target ranks, drawn jointly and exactly.
 
-J boundaries ``x_1 <= ... <= x_J`` divide the values into cells of c_0, ..., c_J values. Their density on the ordered
-points of an interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, where w_j is the difference of the
-neighbouring target ranks (Gillenwater, Joseph and Kulesza 2021). It is constant while each boundary stays in one gap
-between sorted values. The gaps of the boundaries are drawn one after the other, from the last boundary to the first.
-Before, a forward pass computes the sums over all gaps that these draws need; the step from one boundary to the next is
-a convolution with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
+J boundaries ``x_1 <= ... <= x_J`` divide the values into J + 1 cells with c_0, ..., c_J values (cells of the grid are
+called grid cells in this docstring). Their density on the ordered points of an interval is proportional to ``exp(-sum_j
+rates_j |c_j - w_j|)``, where w_j is the difference of the neighbouring target ranks (Gillenwater, Joseph and Kulesza
+2021). The density is constant while each boundary stays in one gap between sorted values. The gaps of the boundaries
+are drawn one after the other, from the last boundary to the first. Beforehand, a forward pass computes the sums over
+all gaps that these draws need; the step from one boundary to the next is a convolution with a Laplace kernel. m
+boundaries in the same gap have the volume ``length^m / m!``.
 
 *Windows.* Only values whose ranks are near a target are read. Write ``e_j = rank_j - target_j``, e_0 = e_J+1 = 0: the
 density is ``exp(-sum_j rates_j |e_j+1 - e_j|)``. Clamping each e_j to [-width, width] does not increase the distance of
@@ -16,11 +17,11 @@ ratio of the density to the envelope. If they are rejected, boundaries are drawn
 values, which is also the law of a sampler that repeats proposals until one is accepted. So the draw is exact for every
 width, and no draw takes longer than one draw over all values.
 
-Values are rounded to a public grid, then spread uniformly over its cells by secret noise, so that ties cause no
-problem: the law is a mixture over this noise, which is the same for both neighbours. The noise is a whole number of
-parts of a cell (`Parts`), so a boundary's part is drawn exactly, as a uniform whole number in its gap. The cells'
-widths are public. Values are sorted before the noise is added, so that with a given seed the order of the rows does not
-change a bit.
+Values are rounded to a public grid, and then spread uniformly over the grid cells by secret noise, so that ties cause
+no problem: the law is a mixture over this noise, which is the same for both neighbours. The noise is a whole number of
+parts of a grid cell (`Parts`), so a boundary's part is drawn exactly, as a uniform whole number in its gap. The widths
+of the grid cells are public. Values are sorted before the noise is added, so that with a given seed the order of the
+rows does not affect the result.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class Targets:
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return by how much the log envelope exceeds the log density, for boundaries at these ranks, shape (J,)."""
+        """Return the log envelope minus the log density, for boundaries at the given ranks, shape (J,)."""
         errors = ranks - self.ranks
         return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
 
@@ -177,8 +178,9 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # an error of `width` lowers the log density by 2 width rate; boundaries whose ranks are the whole numbers
-        # nearest to the targets have a log density lower by `nearest`
+        # the mass outside the windows is small if the log density there, lower by at least 2 width rate, is far below
+        # the log # density of boundaries whose ranks are the whole numbers nearest to the targets, which is lower by
+        # `nearest`
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -210,15 +212,16 @@ def draw_between(
 
 @dataclass(eq=False)
 class Window:
-    """The values with ranks in given intervals (spans), each moved to a random part of its grid cell, and sorted.
+    """The values with ranks in given intervals of ranks (spans), moved to random parts of their grid cells, and sorted.
 
-    `values` are the values with ranks start + 1, ..., stop of each span, in parts of grid cells. `labels`, shape
-    (len(values) + 1,), are the ranks of the gaps between these values. A label is exact, except for the gaps marked in
-    `holes`, which contain values that were not read: their label is the rank at one end of the gap.
+    `values` has the values with ranks start + 1, ..., stop of each span, as numbers of parts of grid cells. `labels`,
+    shape (len(values) + 1,), has the ranks of the gaps between these values. The mask `holes` marks the gaps that
+    contain values which were not read: for such a gap, `labels` has the rank at one end of the gap; for all other gaps,
+    the rank is exact.
 
-    A grid cell is read as a whole, even if only some of its values are in a span. `stretches` are the intervals of grid
-    points whose cells contain values of a span, and `inside` are all values in these cells. All other values are read
-    on first access.
+    A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has the intervals of grid
+    points whose cells contain values of a span, and `inside` has all values in these cells. All other values are read
+    only when the method `all` is called.
     """
 
     values: IntArray
@@ -233,7 +236,7 @@ class Window:
 
     @classmethod
     def of(cls, values: Ranked, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
-        """Return the window for some spans of ranks, which ascend and do not touch."""
+        """Return the window for some spans of ranks, given in ascending order and separated by at least one rank."""
         (first, _), filled = spans[0], [span for span in spans if span[0] < span[1]]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
@@ -371,8 +374,9 @@ def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArr
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for every k < K; arguments ascend.
 
-    K is the length of `after`. Terms with ``before_i <= after_k`` form a prefix of the indices, and the remaining terms
-    form a range that ends at k. No sum is computed as a difference.
+    K is the length of `after`. The terms with ``before_i <= after_k`` have the first indices, and the remaining terms
+    have a range of indices that ends at k. No sum is computed as a difference of cumulative sums, which would lose
+    digits.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)

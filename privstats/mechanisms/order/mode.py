@@ -42,10 +42,11 @@ class ModeMechanism(Mechanism):
 class PermuteAndFlip(ModeMechanism):
     """Visit candidates in random order; accept one with probability exp(-its scaled difference from the largest total).
 
-    Privacy: eps (McKenna and Sheldon 2020). Sampled as the largest of totals plus exponential noise of scale size /
-    eps, which has the same law (Ding et al. 2021). Given the noises of the other candidates, candidate i is chosen if
-    and only if its own noise exceeds a threshold t, with probability ``min(1, exp(-t))``. Neighbours change t by at
-    most eps, and so the probability by a factor of at most e^eps. Never worse in expectation than `ModeExponential`.
+    Privacy: eps (McKenna and Sheldon 2020). The mechanism is sampled as the index of the largest of the totals plus
+    exponential noise of scale size / eps, which has the same law (Ding et al. 2021). Given the noise of the other
+    candidates, candidate i is chosen if and only if its own noise exceeds a threshold t; this event has probability
+    ``min(1, exp(-t))``. Neighbours change t by at most eps, and so the probability by a factor of at most e^eps. The
+    expected difference between the largest total and the chosen total is never larger than with `ModeExponential`.
     Neighbouring relation: the relation for which the sensitivity is computed.
     """
 
@@ -59,9 +60,10 @@ class PermuteAndFlip(ModeMechanism):
 
 @dataclass(frozen=True)
 class ModeExponential(ModeMechanism):
-    """Choose a candidate in proportion to ``exp(-deficit)``.
+    """Choose a candidate with probability proportional to ``exp(-deficit)``.
 
-    The deficit of a candidate is its scaled difference from the largest total.
+    The deficit of a candidate is the difference between the largest total and the candidate's total, in units of the l1
+    sensitivity divided by eps.
 
     Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours change each ratio by
     a factor of at most e^eps. For counts of added or removed rows the weight is ``exp(eps count)``, without the factor
@@ -78,14 +80,15 @@ class ModeExponential(ModeMechanism):
 
 @dataclass(frozen=True)
 class DuffMode(ModeMechanism):
-    """Choose a candidate in proportion to ``exp(-deficit / 2)``; included for comparison.
+    """Choose a candidate with probability proportional to ``exp(-deficit / 2)``.
 
-    The deficit of a candidate is its scaled difference from the largest total.
+    The deficit of a candidate is the difference between the largest total and the candidate's total, in units of the l1
+    sensitivity divided by eps. The mechanism is included for comparison.
 
     Privacy: eps. The mechanism also satisfies the stricter guarantee eps / 2, because the factor 1/2 in the exponent is
     not needed (`ModeExponential`). For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
-    (2020), Section 4.1, which has this factor. Neighbouring relation: the relation for which the sensitivity is
-    computed.
+    (2020); the mechanism in their Section 4.1 has the factor 1/2. Neighbouring relation: the relation for which the
+    sensitivity is computed.
     """
 
     label: ClassVar[str] = "mode duff"

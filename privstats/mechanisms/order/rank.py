@@ -53,11 +53,12 @@ class Rank(Mechanism):
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho, the rank of a grid point x, is the
     inverse of the line R through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high). Where R is flat, rho is an interval,
-    and the error is the distance of ``tau (n + 1)`` from this interval. S = max(tau, 1 - tau) if rows are added or
-    removed, 1 if one is replaced. Proof: with an added value ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s,
-    so each end of the interval changes by an amount in [0, 1], and ``tau (n + 1)`` by tau. If a value is replaced, both
-    data sets arise from the same smaller data set by adding one value, and ``tau (n + 1)`` is equal for both. If a
-    replaced value becomes missing, it is removed, and the error changes by at most max(tau, 1 - tau) <= 1.
+    and the error is the distance of ``tau (n + 1)`` from this interval. The sensitivity S is max(tau, 1 - tau) if rows
+    are added or removed, and 1 if a row is replaced. Proof: if a value is added, the new line R' satisfies ``R(s - 1)
+    <= R'(s) <= R(s)`` at whole s, hence at all s. So each end of the interval changes by an amount in [0, 1], and ``tau
+    (n + 1)`` changes by tau. If a value is replaced, both data sets arise from the same smaller data set by adding one
+    value, and ``tau (n + 1)`` is equal for both. If a replaced value becomes missing, it is removed, and the error
+    changes by at most max(tau, 1 - tau) <= 1.
 
     *Several levels* (Gillenwater, Joseph and Kulesza 2021). The chosen numbers divide the values into cells of c_j
     values. The error is ``sum_j |c_j - w_j|``, where the target counts w_j have the sum n. A replaced value changes two
@@ -75,17 +76,17 @@ class Rank(Mechanism):
     tau -+ h'(n), so S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be
     missing, S is the larger of the two numbers (`bracket`).
 
-    *The levels that have ends* are the levels whose intervals can have the stated confidence. They depend on the
-    query's approximate number of values, `about`, which is public or released before, and not on the values
-    (`Ends.hopeful`). The other levels are drawn separately, without ends, with the share `PLAIN` of eps; both shares
-    add up to eps.
+    *Levels without ends*: the ends of intervals are drawn only for levels whose intervals can have the stated
+    confidence. The choice of these levels depends on the query's approximate number of values, `about`, which is public
+    or released before, and not on the values (`Ends.hopeful`). The quantiles at all other levels are drawn separately,
+    without ends, with the share `PLAIN` of eps. The shares of the two draws add up to eps.
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
-    usual median, the mid-point of the two middle values if n is even; this needs no more noise. Tied values have an
-    interval of ranks if one number is chosen. If several numbers are chosen, tied values are spread by secret noise,
-    which is the same for both neighbours. Numbers lie on a public grid and each point is drawn exactly, so that last
-    bits carry no information. For several numbers the density is with respect to a public measure in which zero and the
-    ends of the range have more weight than other points (`joint.Parts`).
+    usual median, the mid-point of the two middle values if n is even; the sensitivity is not larger for this reason.
+    Tied values have an interval of ranks if one number is chosen. If several numbers are chosen, tied values are spread
+    by secret noise, which is the same for both neighbours. The numbers lie on a public grid and each grid point is
+    drawn exactly, so the last bits of a number carry no information. For several numbers the density is with respect to
+    a public measure in which zero and the ends of the range have more weight than other points (`joint.Parts`).
 
     Parameters
     ----------
@@ -118,7 +119,8 @@ class Rank(Mechanism):
             grid = grid_of(within)
             points = grid.last - grid.first + 1
             return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
-        # a rank error changes the counts of both cells by the same amount, so the sensitivity of their sum is doubled
+        # an error of the rank is an error of both cells' counts, so the sum of the two count errors has twice the
+        # sensitivity
         if len(self.levels) == 1:
             return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
         return RankErrors(

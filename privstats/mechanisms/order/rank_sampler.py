@@ -161,8 +161,8 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
     """Return the runs of grid points between the first and the last of the given sorted knots.
 
     `start` is the index of the first of these knots among all knots 0, ..., n + 1. Further knots that are tied with the
-    first or the last of the given knots may be missing. They would only extend the rank interval of this point away
-    from the target, so they do not affect its distance from the target.
+    first or the last of the given knots may be missing. A missing knot of this kind would only extend the rank interval
+    of the tied grid point away from the target, so it does not affect the distance of this interval from the target.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)

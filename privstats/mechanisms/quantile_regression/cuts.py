@@ -38,7 +38,10 @@ class Cuts:
     losses: FloatArray
 
     def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the score's size (or the loss) in m boxes of half-widths `halves`, shape (m,)."""
+        """Return lower bounds on the score's size (or the loss), one for each of m boxes, shape (m,).
+
+        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
+        """
         rise = middles @ self.pulls.T - (self.points * self.pulls).sum(axis=1) - np.abs(self.pulls) @ halves
         if self.target.norm == "loss":
             return np.asarray((rise + self.losses).max(axis=1))

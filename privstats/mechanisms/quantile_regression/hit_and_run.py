@@ -1,13 +1,14 @@
-"""Draws of many coefficients of a quantile regression, where box sampling is too slow: last state of a Markov chain.
+"""Draws of many coefficients of a quantile regression by a Markov chain, where exact rejection is too slow.
 
-Each step draws theta on a line through the current theta, from the conditional law on that line. Along a line the score
-is a step function and the log density of a loss is piecewise linear, so the law is known piece by piece, and no step
-size has to be tuned. Rows with large residuals seldom matter: the pieces are computed only in an interval of the line,
-the *window*. Beyond the ends of the window the density has an upper bound, since the derivative of the loss increases
-along the line. If the mass of this bound is at most `SELDOM` times the mass inside, a point is drawn from pieces and
-bounds together. A point outside the window is accepted with the ratio of the density, computed with all rows, to the
-bound; if it is rejected, the draw is repeated. If the mass of the bound is larger, the window is enlarged, and more
-rows are used. So each step has the conditional law of its line, for every window.
+A draw is the last state of the chain. Each step draws theta on a line through the current theta, from the conditional
+law on that line. Along a line the score is a step function and the log density of a loss is piecewise linear, so the
+law is known piece by piece, and no step size has to be tuned. Rows with large residuals seldom matter: the pieces are
+computed only in an interval of the line, the *window*. Beyond the ends of the window the density has an upper bound,
+since the derivative of the loss increases along the line. If the mass of this bound is at most `SELDOM` times the mass
+inside, a point is drawn from pieces and bounds together. A point outside the window is accepted with the ratio of the
+density, computed with all rows, to the bound; if it is rejected, the draw is repeated. If the mass of the bound is
+larger, the window is enlarged, and more rows are used. So each step has the conditional law of its line, for every
+window.
 
 The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance between the law
 of its last state and the target depends on the rows. No bound on this distance is proved. Measured
@@ -199,9 +200,11 @@ class CheckLines:
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
         """Return the centre and the half-length of the first window on a line, as distances along the direction `way`.
 
-        They are computed for a quadratic loss whose Hessian is the estimated curvature on which the frame is based. For
-        a density in the score, the score at the ends of the window is so large that all points of the line outside, of
-        total length at most `length`, have little mass relative to the density at the current state.
+        Both numbers are computed for a quadratic loss whose Hessian is the estimated curvature that also defines the
+        frame. For a density in the loss, the half-length is five standard deviations of the density on the line. For a
+        density in the score, the half-length is chosen so that the score at both ends of the window is large: the part
+        of the line outside the window, whose length is at most `length`, then has little mass in comparison with the
+        density at the current state.
         """
         target = self.target
         if target.norm == "loss":

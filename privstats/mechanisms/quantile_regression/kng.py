@@ -43,10 +43,10 @@ class KNGQuantile(Mechanism):
     if a row is added or removed; the parameter set must be bounded, or there is no density; the draw is not by a random
     walk of fixed scale.
 
-    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more coefficients it is the last
-    state of a Markov chain of a fixed number of sweeps, and the guarantee is the guarantee of the chain's stationary
-    law: the distance between the chain's law and the stationary law is measured, not proved. The time of a draw depends
-    on the rows. The rate is at most `AMPLE`: a lower rate is more private, and a larger eps has no further effect.
+    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more coefficients, theta is the
+    last state of a Markov chain of a fixed number of sweeps, and the guarantee holds for the chain's stationary law:
+    the distance between the chain's law and the stationary law is measured, not proved. The time of a draw depends on
+    the rows. The rate is at most `AMPLE`: a lower rate is more private, and a larger eps has no further effect.
 
     Parameters
     ----------
@@ -89,12 +89,14 @@ class KNGQuantile(Mechanism):
 
 @dataclass(frozen=True)
 class ExponentialQuantile(Mechanism):
-    """Choose theta in ``|theta|_1 <= theta_bound`` with density ``exp(-eps L(theta) / (2 D))``, L the sum of losses.
+    """Choose theta with density proportional to ``exp(-eps L(theta) / (2 D))``, where L is the sum of losses.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6): up to a constant, which cancels with the normaliser,
-    neighbours change L by at most D (`CheckLosses`). In Reimherr and Awan (2019) D is at least twice as large. The
-    error is of the order of the sampling error for any number of rows: included for comparison. Theta is drawn as in
-    `KNGQuantile`.
+    theta lies in the set ``|theta|_1 <= theta_bound``.
+
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). Neighbours change L by at most D, up to an additive constant,
+    which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least twice as large. The
+    mechanism is included for comparison: for any number of rows, its error is of the order of the sampling error. theta
+    is drawn as in `KNGQuantile`.
     """
 
     gathers = 100

@@ -169,10 +169,13 @@ class CheckBoxes:
         self.log_masses += [part.log_volume - self.target.rate * part.bound for part in parts]
 
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the potential in k boxes of half-widths `halves`, shape (k,).
+        """Return lower bounds on the potential, one for each of k boxes, shape (k,).
 
-        A row whose residual can have both signs in a box may add to the score or not, which gives an interval for the
-        product of the score with each direction in `ways`. The loss is convex: it lies above its tangent at the middle.
+        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
+
+        For a density in the score: a row whose residual can have both signs in a box changes the score or does not,
+        which gives an interval for the product of the score with each direction in `ways`. For a density in the loss:
+        the loss is convex, so it lies above its tangent at the centre of the box.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":
@@ -190,8 +193,8 @@ class CheckBoxes:
 def ways(target: Target) -> FloatArray:
     """Return directions in which scores are bounded, shape (k, d): the coordinates, and combinations of coordinates.
 
-    A row whose residual changes sign in a box may change the product of the score with a combination by less than each
-    coordinate of the score, or not at all.
+    Bounds in the directions of combinations may be tighter. A row whose residual changes sign in a box changes the
+    coordinates of the score; the changes of several coordinates may cancel in a combination of these coordinates.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

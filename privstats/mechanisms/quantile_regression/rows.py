@@ -53,9 +53,10 @@ class RowFrame:
     def longest(self) -> float:
         """Largest distance of a coefficient from the centre in the box of `halves`, in radii of the parameter set.
 
-        It is at most 2 in coordinates along principal axes (`of` with ``turned=True``). Let s_j be the eigenvalue of
-        axis j, or its root for a loss. The entries of row j of the inverse are at most s_j, the entries of column j of
-        the basis are at most 1 / s_j, and the centre lies in the parameter set.
+        The radius of the parameter set is the bound on |theta|_1. The distance is at most 2 radii in coordinates along
+        principal axes (`of` with ``turned=True``). Proof: let s_j be the curvature's eigenvalue on axis j (for a
+        density in the loss, the square root of this eigenvalue). The entries of row j of `inverse` are at most s_j, the
+        entries of column j of `basis` are at most 1 / s_j, and the centre lies in the parameter set.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -84,10 +85,13 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates that are fits x'theta at some of the distinct vectors x of predictors, times rates.
+        """Return coordinates that are multiples of the fits x'theta at some of the distinct vectors x of predictors.
 
-        If the distinct x are linearly independent, each coordinate changes the fit at one of them only. If responses
-        are tied as well, scores are step functions of these fits: constant between ties.
+        Each fit, minus its value at the centre, is multiplied by the estimated curvature of the loss with respect to
+        this fit (for a density in the loss, by the root of the curvature), so that scores (or losses) change at about
+        the same rate along each axis. If the distinct x are linearly independent, each coordinate changes the fit at
+        one x only. If responses are tied as well, the score is a step function of these fits and is constant between
+        ties.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -140,8 +144,9 @@ class Rows(Protocol):
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
         """Return a mask of the boxes in which all undecided rows are equal, and two possible scores for each box.
 
-        The mask has the shape (boxes,). The scores, each of shape (boxes, d), are those for no undecided row below the
-        fit, and for all undecided rows below the fit; they are valid where the mask is true.
+        The mask has the shape (boxes,). The two scores, each of shape (boxes, d), are the score if no undecided row has
+        a response below its fit, and the score if every undecided row has a response below its fit. They are valid
+        where the mask is true.
         """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
