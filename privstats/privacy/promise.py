@@ -158,8 +158,7 @@ class Promise(ABC):
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return a guarantee for neighbours that gives the present one for data sets k steps apart (see `of_group`).
-        """
+        """Return a guarantee for neighbours that gives the present one for data k steps apart (see `of_group`)."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
