@@ -118,10 +118,12 @@ class CheckLosses(Set):
     intercept : bool
         Whether the first entry of x is the constant 1 (times the row's weight).
 
-    Notes ----- Let ``M = max(tau, 1 - tau)`` and X be the set of the rows' x. The gradient ``(1{y <= x'theta} - tau)
-    x`` lies in ``W = {(1 - tau) x, -tau x : x in X}``, and a subgradient lies in the convex hull of W. The hull
-    contains zero: ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So the gradients of rows with a weight below 1, and of
-    missing rows, lie in the hull, too. The diameter of the hull in any norm is the diameter of W.
+    Notes
+    -----
+    Let ``M = max(tau, 1 - tau)`` and X be the set of the rows' x. The gradient ``(1{y <= x'theta} - tau) x`` lies in
+    ``W = {(1 - tau) x, -tau x : x in X}``, and a subgradient lies in the convex hull of W. The hull contains zero:
+    ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So the gradients of rows with a weight below 1, and of missing rows,
+    lie in the hull, too. The diameter of the hull in any norm is the diameter of W.
 
     *Length*: a member of the hull has length at most ``M sup |x|``: M in linf, M sqrt(m) in l2, and M m in l1. The
     smallest symmetric convex body that contains W is M times the cube. So under add/remove, the norm "hull" is the linf

@@ -3,9 +3,9 @@
 The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
 |rank(x_j) - t_j|)`` with target ranks t_j. As ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the density is a
 mixture: draw a radius r, then a uniform ordered point of a box. Side j of the box consists of the numbers whose ranks
-lie in ``[t_j - r, t_j + r]``. Given r, the only dependence between the boundaries is their order, so boundaries that
-lie in the same long gap between values are usually far apart. In the module `joint`, by contrast, the density does not
-decrease if the error of a boundary moves between the errors of the two neighbouring boundaries.
+lie in ``[t_j - r, t_j + r]``. Given r, the only dependence between the boundaries is their order. So boundaries that
+lie in the same long gap between values do not attract each other. In the module `joint`, by contrast, the density does
+not decrease if the error of a boundary moves between the errors of the two neighbouring boundaries.
 
 As in `joint`, each point of the public grid has a cell, and each cell is divided into equal parts, which have numbers
 (`joint.Parts`). A value is moved to a random part of its grid point's cell, and the numbers of the boundaries' parts

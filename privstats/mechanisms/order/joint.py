@@ -179,7 +179,7 @@ def draw_joint(
     targets = np.clip(targets, 0.0, n)
     if width is None:
         # the mass outside the windows is small if the log density there, lower by at least 2 width rate, is far below
-        # the log # density of boundaries whose ranks are the whole numbers nearest to the targets, which is lower by
+        # the log density of boundaries whose ranks are the whole numbers nearest to the targets, which is lower by
         # `nearest`
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
@@ -216,7 +216,7 @@ class Window:
 
     `values` has the values with ranks start + 1, ..., stop of each span, as numbers of parts of grid cells. `labels`,
     shape (len(values) + 1,), has the ranks of the gaps between these values. The mask `holes` marks the gaps that
-    contain values which were not read: for such a gap, `labels` has the rank at one end of the gap; for all other gaps,
+    contain values that were not read: for such a gap, `labels` has the rank at one end of the gap; for all other gaps,
     the rank is exact.
 
     A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has the intervals of grid
