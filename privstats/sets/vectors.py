@@ -315,8 +315,10 @@ class BoxProducts(Packed):
         Entries of z (from 1) that are the dummies of one factor: at most one of them is not zero. Their products with
         each other are zero and, with an intercept, their squares are first-order products: neither is released.
 
-    Notes ----- Let T0 = 1 with an intercept and T0 = 0 without, and let p_i = z_i^2. In l2 the last entry is multiplied
-    by `last_scale`. So p_i <= B_i, where B_i is last_scale^2 for the last entry and 1 for the others. A group counts as
+    Notes
+    -----
+    Let T0 = 1 with an intercept and T0 = 0 without, and let p_i = z_i^2. In l2 the last entry is multiplied by
+    `last_scale`. So p_i <= B_i, where B_i is last_scale^2 for the last entry and 1 for the others. A group counts as
     one entry with B = 1, since the p_i of a group add up to at most 1. Let c_i be the weight of p_i.
 
     *linf*, replace: a square changes by at most 1, another product by at most 2, and the count by at most 1. So, with
