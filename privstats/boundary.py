@@ -7,6 +7,7 @@ Therefore every exception is raised again without its original frames and withou
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from traceback import extract_tb
@@ -57,7 +58,10 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
 
 
 def _stops() -> tuple[type[BaseException], ...]:
-    """Return the kinds of interrupts that leave the package as they are."""
-    from asyncio import CancelledError  # slow to import
+    """Return the kinds of interrupts that leave the package as they are.
 
-    return KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError
+    Nothing is imported here: an interrupt of the import would leave with the frames of the one before. Only a process
+    that has imported asyncio can be cancelled.
+    """
+    cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", KeyboardInterrupt)
+    return KeyboardInterrupt, SystemExit, GeneratorExit, cancelled

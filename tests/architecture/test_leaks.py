@@ -1,6 +1,7 @@
 """Planted values that occur nowhere else do not appear in any output of calls that fail."""
 
 import asyncio
+import builtins
 import contextlib
 import itertools
 import types
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats import boundary
 from privstats.formula.columns import Columns
 from privstats.formula.design import Design
 from privstats.gate.rows import BlockRows
@@ -112,6 +114,21 @@ def test_an_interrupted_run_leaves_nothing_behind_but_the_charge(monkeypatch, st
     assert type(error) is (KeyboardInterrupt if stop is Alarm else stop)
     assert not any(reveals(text) for text in spill(error))
     assert ledger.spent().eps == pytest.approx(1.0)
+
+
+def test_an_interrupt_is_passed_on_without_an_import(monkeypatch):
+    """A second interrupt, during the import, would leave with the frames of the first."""
+
+    def twice(*args):
+        raise KeyboardInterrupt(str(CANARIES[0]))
+
+    def interrupted():
+        patch.setattr(builtins, "__import__", twice)
+        raise KeyboardInterrupt(str(CANARIES[0]))
+
+    with monkeypatch.context() as patch:
+        refused = boundary._attempt(interrupted)
+    assert type(refused.error) is KeyboardInterrupt and refused.error.args == ()
 
 
 def test_a_failure_outside_the_gate_is_named_by_place_only(monkeypatch):
