@@ -107,9 +107,11 @@ KERNEL_WITHIN = (0.15, 1.0)  # limits of the half-width of the density's kernel,
 DENSITY_WIDEST = 0.6  # largest half-width of a kernel or smoothed loss, in residual scales; half of this for densities
 KERNEL_BEND = 0.25  # largest unpredicted share of the score's last change, for a kernel as wide as the residual scale
 KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by this times h^4, with h the kernel's half-width in residual scales
-LUMP_BINS = 0.5  # bin width of the histogram that looks for equal responses, in half-widths of the density's kernel
-LUMPY = 0.4  # few values: squared differences of neighbouring bins' counts exceed this share of the squared counts
-LUMPY_BEND = 1.5  # share of the last score that counts as an error if the response has few values; replaces KERNEL_BEND
+EQUAL_BINS = 0.5  # bin width of the histogram that looks for equal responses, in half-widths of the density's kernel
+FEW_VALUES = 0.4  # few values: squared differences of neighbouring bins' counts exceed this share of the squared counts
+FEW_VALUES_BEND = (
+    1.5  # share of the last score that counts as an error if the response has few values; replaces KERNEL_BEND
+)
 ONE_VALUE = 0.65  # a quantile is not given if one value has more than this share of the responses near its plane
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # factor on the least rows of a level: kernels use a part of the rows
 FARTHEST_STEP = 1.5  # longest last step of a quantile fit along which the score is nearly linear, in kernel half-widths

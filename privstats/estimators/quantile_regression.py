@@ -37,6 +37,7 @@ from privstats.estimators.constants import (
     DENSITY_WIDEST,
     FARTHEST_PILOT,
     FARTHEST_STEP,
+    FEW_VALUES_BEND,
     FIRST_WIDTHS,
     HELD_LEAST,
     KERNEL_BEND,
@@ -44,9 +45,6 @@ from privstats.estimators.constants import (
     KERNEL_SHAPE,
     KERNEL_WIDTH,
     KERNEL_WITHIN,
-    LUMP_BINS,
-    LUMPY,
-    LUMPY_BEND,
     MATRIX_NOISE,
     NARROWEST,
     NEAR_ORDER,
@@ -56,6 +54,7 @@ from privstats.estimators.constants import (
     SECOND_WIDTHS,
     VISIBLE,
 )
+from privstats.estimators.equal_responses import EqualResponses, bins_near
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import Clip, Lengths, edges
 from privstats.estimators.objective_perturbation import best_radius
@@ -89,27 +88,28 @@ from privstats.sets.cells import Cells, Line, Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 from privstats.sets.weighted_losses import WeightedLosses
 
-SPAN, MOST_BINS = 2.0, 64  # half-range of the histogram of lumps, in sds of the linear predictor; most bins
-CHANCE = 3.0  # sd of a sum of squared Laplace differences, over the root of the sum of the squared variances
 STEPS: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05,
         "coarse matrix": 0.06, "second matrix": 0.05,
         "residual scale": 0.05, "first step": 0.07, "first hessian": 0.03, "second step": 0.09, "leverages": 0.04,
-        "first score": 0.09, "score": 0.38, "atom": 0.01, "hessian": 0.14, "density": 0.02, "lumps": 0.02, "meat": 0.08,
+        "first score": 0.09, "score": 0.38, "atom": 0.01, "hessian": 0.14, "density": 0.02, "meat": 0.08,
+        "equal responses": 0.02,
     },
     "pure": {
         "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.06,
         "coarse matrix": 0.07, "second matrix": 0.07,
         "residual scale": 0.06, "first step": 0.08, "first hessian": 0.04, "second step": 0.09, "leverages": 0.04,
-        "first score": 0.09, "score": 0.30, "atom": 0.01, "hessian": 0.14, "density": 0.02, "lumps": 0.02, "meat": 0.03,
+        "first score": 0.09, "score": 0.30, "atom": 0.01, "hessian": 0.14, "density": 0.02, "meat": 0.03,
+        "equal responses": 0.02,
     },
 }  # fmt: skip
 PERTURBED = {
     "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06,
     "coarse matrix": 0.11, "second matrix": 0.07, "residual scale": 0.07,
     "leverages": 0.05, "coefficients": 0.16,
-    "first score": 0.07, "score": 0.28, "atom": 0.01, "hessian": 0.16, "density": 0.03, "lumps": 0.02,
+    "first score": 0.07, "score": 0.28, "atom": 0.01, "hessian": 0.16, "density": 0.03,
+    "equal responses": 0.02,
 }  # fmt: skip
 
 
@@ -544,9 +544,9 @@ class OneOrder(OneStep):
         released = self.ask(replace(plain, of=of).inside(held), by=self.by.matrix)
         narrow = min(width, DENSITY_WIDEST / 2 * sigma)
         question = Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label(""))
-        lumps = self.lumps(start, width, narrow)
-        counts, histogram = self.ask.together([(question, self.by.counts), (lumps, self.by.counts)])
-        values = Lumps.of(histogram.value[1:-1], sd_of(histogram.law))
+        equal = self.equal_responses(start, width, narrow)
+        counts, histogram = self.ask.together([(question, self.by.counts), (equal, self.by.counts)])
+        values = EqualResponses.of(histogram.value[1:-1], sd_of(histogram.law))
         seen = np.maximum(counts.value, self.rows * f0 * np.array([narrow, width]) / 2)
         z = float(ndtri(self.tau))
         curve = ndtr(z + narrow / sigma) - ndtr(z - narrow / sigma)
@@ -557,26 +557,21 @@ class OneOrder(OneStep):
         usual = max(float(np.trace(matrix.value)) / m, 1e-300)
         return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow, values)
 
-    def lumps(self, start: Start, kernel: float, narrow: float) -> Sum:
-        """Return the query for a histogram of the responses that the fitted quantile runs through.
-
-        The fitted quantile runs through responses within `SPAN` standard deviations of the linear predictor.
+    def equal_responses(self, start: Start, kernel: float, narrow: float) -> Sum:
+        """Return the query for a histogram of responses near the fitted quantile.
 
         Parameters
         ----------
         start : Start
             Coefficients of the linear predictor.
         kernel, narrow : float
-            Half-widths of the kernel of the Hessian and of its level: bins are a part of the second.
+            Half-widths of the Hessian's kernel and of the kernel for the density's level.
         """
         t, one = self.along(start.theta), self.constant
         mean = float(one @ t) / max(float(one @ one), 1e-300)  # whitened predictors without a constant have mean 0
-        spread = SPAN * float(np.linalg.norm(t - mean * one))
-        width = LUMP_BINS * narrow / 2  # half a bin
-        bins = 2 * min(int(np.ceil(max(spread, 2 * kernel) / width)), MOST_BINS)
+        low, width, bins = bins_near(mean, float(np.linalg.norm(t - mean * one)), kernel, narrow)
         offset = np.r_[np.zeros(self.box.c), self.box.offset, 0.0]
-        of = BinOfResidual(offset, mean - bins * width / 2, width)
-        return Sum("lumps", of, Cells(bins + 2), self.keep, self.label(""))
+        return Sum("equal responses", BinOfResidual(offset, low, width), Cells(bins + 2), self.keep, self.label(""))
 
     def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
         """Return the clipping radius of the Hessian's rows, and the kernel's half-widths for two radii.
@@ -621,7 +616,7 @@ class OneOrder(OneStep):
         back = density.matrix.power(1.0) @ step.step
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / m
         wide = KERNEL_BEND * max(length / density.width, density.wide**2, KERNEL_SHAPE * density.wide**4)
-        least = LUMPY_BEND if density.values.few else min(wide, 1.0)
+        least = FEW_VALUES_BEND if density.values.few else min(wide, 1.0)
         notes = (note("far step", names, size=far),) if far > 1 else ()
         if one := density.values.few and density.values.largest > ONE_VALUE:
             notes = (*notes, note("one value", names, share=f"{density.values.largest:.0%}"))
@@ -639,50 +634,6 @@ class OneOrder(OneStep):
         )
 
 
-@dataclass(frozen=True)
-class Lumps:
-    """How many values the responses have through which a fitted quantile runs.
-
-    Between the values of a response that is rounded or counted the score of the check loss is flat, and it jumps at
-    them, unless the linear predictor is spread over many values. A kernel does not show that.
-
-    Parameters
-    ----------
-    few : bool
-        Whether most of the responses have values farther apart than the kernel of the density is wide.
-    largest : float
-        Upper limit of the share of the most frequent value, given the noise.
-    """
-
-    few: bool
-    largest: float
-
-    @classmethod
-    def of(cls, counts: FloatArray, sd: float) -> Lumps:
-        """Return the number of values, from a released histogram of responses in half bins, with noise of this sd.
-
-        A narrow peak of a density fills several half bins, and values on a fine grid differ little between whole bins:
-        the response has few values if the counts of half bins and of whole bins vary as those of few values do.
-        """
-        whole = counts.reshape(-1, 2).sum(axis=1)
-        few = cls._vary(counts, sd) and cls._vary(whole, 2**0.5 * sd)
-        most = float(whole.max()) + VISIBLE * 2**0.5 * sd
-        return cls(few, min(most / max(float(whole.sum()), 1.0), 1.0))
-
-    @staticmethod
-    def _vary(counts: FloatArray, sd: float) -> bool:
-        """Return whether counts differ from the mean of both neighbours by more than those of a density.
-
-        The sum of squared differences, less its expectation without lumps, is compared with the sum of squared counts.
-        """
-        chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of such a difference, without lumps
-        differences = counts[1:-1] - (counts[:-2] + counts[2:]) / 2
-        noise = VISIBLE * CHANCE * float(np.sqrt((chance**2).sum()))
-        excess = float((differences**2).sum() - chance.sum()) - noise
-        squares = float((counts**2).sum()) - len(counts) * sd**2
-        return squares > 0 and excess > LUMPY * squares
-
-
 @dataclass(frozen=True, eq=False)
 class Density(Hessian):
     """The Hessian of the check loss: second moments weighted by the density at the quantile.
@@ -698,8 +649,8 @@ class Density(Hessian):
         Relative standard error of the density at the quantile.
     narrow : float
         Half-width of the kernel for the level of the density.
-    values : Lumps
-        How many values the responses near the quantile have.
+    values : EqualResponses
+        Whether the responses near the quantile have few distinct values.
     atom : float
         Number of rows with responses equal to the fitted quantile, in excess of the number expected from the density.
         The score jumps at these rows.
@@ -709,7 +660,7 @@ class Density(Hessian):
     wide: float
     relative: float
     narrow: float
-    values: Lumps
+    values: EqualResponses
     atom: float = 0.0
 
 

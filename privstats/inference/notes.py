@@ -111,7 +111,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "one value": (
             "{names} not given: up to {share} of the responses that the fitted quantile runs through have one and the "
-            "same value, where the score jumps, and errors are not normal. Remedy: another tau, or least squares."
+            "same value, where the score jumps, and errors are not normal. Remedy: another tau=, or dp_lm for means."
         ),
         "few outcomes": (
             "{names} not given: the estimates rest on {count} (effective number, expected from the "

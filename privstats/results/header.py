@@ -13,7 +13,7 @@ from privstats.results.facts import FitFacts
 from privstats.results.text import counted, percentages, short, significant
 
 DELTA = 1e-6  # delta at which mu and rho are translated into eps
-QUESTIONS = {"hessian": "Hessian", "grid": "grid detection", "lumps": "equal responses"}  # printed names
+QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # queries that are printed under another name
 OF_LEVELS = ("hist", "mode")  # functions that accept both numeric columns and columns with levels
 COVARIANCES = {
     "lm": "the error variance may differ between rows",

@@ -32,7 +32,7 @@ RELEASED = {  # descriptions of the releases, by the name of the query
     "second step": "a rough score",
     "first score": "the clipped score, before the last step",
     "atom": "number of rows next to the fitted quantile",
-    "lumps": "histogram of responses near the fitted quantile",
+    "equal responses": "histogram of responses near the fitted quantile",
     "first hessian": "second moments of the scaled predictors",
     "density": "density of the residuals at the quantile",
     "step sizes": "histogram of score sizes; sets clipping in the steps",

@@ -6,7 +6,8 @@ from scipy.stats import norm
 
 from privstats.errors import OptionError
 from privstats.estimators.base import PURE
-from privstats.estimators.quantile_regression import Lumps, PerturbedQuantile, QuantileSteps
+from privstats.estimators.equal_responses import EqualResponses, bins_near
+from privstats.estimators.quantile_regression import PerturbedQuantile, QuantileSteps
 from privstats.mechanisms.random import public_stream
 from privstats.privacy.promise import GaussianDP, PureDP
 from tests.conftest import thinned
@@ -79,6 +80,12 @@ RESPONSES = {  # in bins; whether the values are farther apart than a bin
 }
 
 
+@pytest.mark.parametrize("sd", [0.0, 1e300, np.inf, np.nan])
+def test_the_histogram_of_equal_responses_has_a_limited_number_of_bins_wherever_noise_has_put_the_fit(sd):
+    low, width, halves = bins_near(3.0, sd, 1.0, 0.5)
+    assert (width, halves % 2, low + halves * width / 2) == (0.125, 0, 3.0) and 32 <= halves <= 128
+
+
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 @pytest.mark.parametrize("name", RESPONSES)
 def test_responses_with_few_values_are_told_from_a_density(name, law):
@@ -89,7 +96,7 @@ def test_responses_with_few_values_are_told_from_a_density(name, law):
         rng = public_stream(seed)
         counts = np.histogram(draw(rng, 10_000), np.arange(-10, 10.1, 0.5))[0]
         noise = rng.standard_normal(40) if law == "normal" else rng.laplace(0, 0.5**0.5, 40)
-        wrong.append(Lumps.of(counts + 35 * noise, 35.0).few is not few)
+        wrong.append(EqualResponses.of(counts + 35 * noise, 35.0).few is not few)
     assert np.mean(wrong) <= 0.1
 
 

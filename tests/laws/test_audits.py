@@ -174,7 +174,7 @@ def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_
 
     given, _ = transcripts(call, frames)
     names = [each.name for each in given[0]]
-    for name in ("first score", "score", "atom", "density", "hessian"):
+    for name in ("first score", "score", "atom", "density", "equal responses", "hessian"):
         place = names.index(name)
         steps = [step(here[place], there[place]) for here, there in itertools.combinations(given, 2)]
         assert 0.55 <= max(steps) <= 1 + 1e-12, (name, max(steps))
