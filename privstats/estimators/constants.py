@@ -109,9 +109,7 @@ KERNEL_BEND = 0.25  # largest unpredicted share of the score's last change, for 
 KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by this times h^4, with h the kernel's half-width in residual scales
 EQUAL_BINS = 0.5  # bin width of the histogram that looks for equal responses, in half-widths of the density's kernel
 FEW_VALUES = 0.4  # few values: squared differences of neighbouring bins' counts exceed this share of the squared counts
-FEW_VALUES_BEND = (
-    1.5  # share of the last score that counts as an error if the response has few values; replaces KERNEL_BEND
-)
+FEW_VALUES_BEND = 1.5  # part of the last score that counts as an error, for a response with few distinct values
 ONE_VALUE = 0.65  # a quantile is not given if one value has more than this share of the responses near its plane
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # factor on the least rows of a level: kernels use a part of the rows
 FARTHEST_STEP = 1.5  # longest last step of a quantile fit along which the score is nearly linear, in kernel half-widths
