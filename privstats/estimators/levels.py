@@ -29,14 +29,14 @@ from privstats.sets.vectors import Fractions
 
 @dataclass(frozen=True, eq=False)
 class LevelConstant:
-    """The constant of one level: the part of the linear predictor that rows at this level alone have.
+    """The constant of one level: a number that is added to the linear predictor of all rows at this level.
 
     Parameters
     ----------
     factor, level : int
         Numbers of the factor and of its level.
     direction : ndarray, shape (c,)
-        Direction of theta that changes the linear predictor by 1 in rows at this level, and in no others.
+        Change of theta that adds 1 to the linear predictor of rows at this level, and 0 to that of all other rows.
     """
 
     factor: int
@@ -191,9 +191,10 @@ def readable_levels(
 
 
 def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstant, ...]:
-    """Return the constants of kept levels; a level whose rows have slopes of their own, too, has none.
+    """Return the constants of kept levels, without levels that have an interaction with another column.
 
-    Without the rows at a level the columns have one more null direction: it is nonzero at these rows only.
+    The columns have exactly one null direction over the rows at all other levels. The linear predictor of this
+    direction is nonzero only in rows at the level.
     """
     every, found = [np.ones(len(k), dtype=bool) for k in kept], []
     for k, factor in enumerate(box.design.factors):
@@ -346,7 +347,7 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
     Parameters
     ----------
     least : float
-        Number of times as many rows as the level has that it needs.
+        Ratio of the number of rows that the level needs to the number of rows that it has.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     reference, names = one.level == factor.reference, box.design.names

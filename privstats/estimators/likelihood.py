@@ -345,8 +345,9 @@ class LikelihoodStep(OneStep):
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the equation without the constants of levels that noise hides, and notes on these levels.
 
-        An unidentified direction is nearly, and never exactly, the constant of a level: every coefficient would have a
-        part of it, and an interval as much longer. The rows at the level remain in the fit.
+        An unidentified direction is nearly the constant of a level, but never exactly, so that its unknown size would
+        lengthen the interval of every coefficient. Without the constant only coefficients that depend on it are not
+        given. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -362,14 +363,19 @@ class LikelihoodStep(OneStep):
         return equation, tuple(notes)
 
     def largest_change(self, equation: EstimatingEquation, one: LevelConstant) -> float:
-        """Return a bound on the error of a level's constant, from its score and its rows' share of the information."""
+        """Return a heuristic bound on the error of a level's constant.
+
+        The bound is the absolute score along the constant plus `VISIBLE` of its standard deviations, divided by the
+        information that as many rows as the level has contain on average.
+        """
         most, c = equation.signal / equation.usual**0.5, self.box.intercept
         if c is None:
             return most
         back, rows = equation.coordinates.back, self.levels.counts[one.factor][one.level]
         b, constant = back @ one.direction, back[:, c]
         information = rows / self.rows * float(constant @ equation.hessian.value @ constant)
-        sd = float(np.sqrt(b @ (equation.meat + total_covariance(equation.noises, len(b))) @ b))
+        variance = float(b @ (equation.meat + total_covariance(equation.noises, len(b))) @ b)
+        sd = max(variance, 0.0) ** 0.5
         return min(most, (abs(float(b @ equation.score)) + VISIBLE * sd) / max(information, 1e-300))
 
 

@@ -298,7 +298,7 @@ class EstimatingEquation:
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
-        """Return the equation without a direction of theta, (c,), along which theta is off by at most `most`.
+        """Return the equation without a direction of theta, shape (c,); the error of theta along it is at most `most`.
 
         Let b be the direction in coordinates t, H = A + N the Hessian with its noise N, and T a basis of the vectors
         orthogonal to ``H b + s b``. For ``t = T t' + r b`` the equation is ``T'(score - A T t') - T'H b r + T'N b r``:
