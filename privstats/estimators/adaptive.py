@@ -218,26 +218,9 @@ class Adaptive:
         This method is for fits with a perturbed minimiser among the methods to choose from. The first released second
         moments (coarse matrix) are combined with the second moments that are known from the column scales.
 
-        Parameters
-        ----------
-        ask : Ask
-            Function that sends queries to the data and returns noisy releases.
-        by : Noises
-            Noise mechanisms, one for each kind of query.
-        public : PublicFacts
-            Public information about the fit, such as numbers of rows.
-        box : PublicBox
-            Public bounds and codes of the design's columns.
-        scales : Scales
-            Released centres and scales of columns and response.
-        sizes : Sizes
-            Numbers of rows and scores, before rows of rare levels are left out.
-        needed : float
-            Smallest number of rows of a factor level whose coefficient can be estimated.
-        share_of : tuple of str
-            Labels of the main queries. The budget shares of optional queries are parts of the main queries' shares.
-        worth : bool
-            Whether counts of factor levels are worth their budget share.
+        The parameters are those of `beginning.begun`: the releases' mechanisms `by`, the public facts, bounds and codes
+        of the design, the released column scales and numbers of rows, the number of rows that a level needs, the labels
+        of the main queries, and whether counts of levels are worth their budget share.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
