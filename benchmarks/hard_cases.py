@@ -18,7 +18,19 @@ import pandas as pd
 import statsmodels.datasets as public
 
 from benchmarks.common import arguments
-from benchmarks.populations import CPS, DOCTOR, FOLDER, HOUSES, POPULATIONS, WAGES, Population, assets, lm, shown
+from benchmarks.populations import (
+    CPS,
+    DOCTOR,
+    FLIGHTS,
+    FOLDER,
+    HOUSES,
+    POPULATIONS,
+    WAGES,
+    Population,
+    assets,
+    lm,
+    shown,
+)
 
 USUAL = ({"mu": 1.0}, {"eps": 4.0})
 Rng = np.random.Generator
@@ -331,6 +343,7 @@ CASES = {
         promises=({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
     ),
     "schooling_rq90": Case(rq("cps_asec_2024_wages.csv", "educ_years ~ log_wage + C(female)", CPS, 0.9), 5000),
+    "hours_rq25": Case(rq("nyc_flights_2013.csv", "hour ~ distance + C(origin)", FLIGHTS, 0.25), 5000),
     "visits_rq50": Case(rq("german_doctor_visits.csv", "docvis ~ age + hhninc + C(female)", DOCTOR, 0.5), 5000),
     "randhie": Case(lm(partial(shipped, "randhie"), f"np.log1p(mdvis) ~ {HEALTH_TERMS}", HEALTH)),
     "randhie_counts": Case(

@@ -76,7 +76,6 @@ RULES = {
         idle={"likelihood.LikelihoodStep.without_hidden_levels": lambda step, equation: (equation, ())},
     ),
     "rare_numbers": Rule("rare_ones", {"eps": 4.0}, off={"TWO_ENDED": 10.0}),
-    "few_values": Rule("visits_rq50", {"mu": 1.0}, off={"FEW_VALUES": 1e9}),
     "second_reading": Rule(
         "flights", {"mu": 1.0}, 2000, idle={"one_step.Problem.whitened_again": lambda problem, share_of: problem}
     ),

@@ -318,7 +318,8 @@ def dp_rq(
     -----
     The K-norm gradient mechanism follows [1]_, with the sensitivity corrected for tau other than a half; objective
     perturbation follows [2]_, and Newton steps follow [3]_. A coefficient is NaN ("not given") if the noise exceeds the
-    information about it.
+    information about it, or if the response has few distinct values near the fitted quantile, as counts of visits or
+    years of schooling have: then the errors of a quantile regression are not normal.
 
     References
     ----------

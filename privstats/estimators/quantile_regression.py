@@ -37,7 +37,6 @@ from privstats.estimators.constants import (
     DENSITY_WIDEST,
     FARTHEST_PILOT,
     FARTHEST_STEP,
-    FEW_VALUES_BEND,
     FIRST_WIDTHS,
     HELD_LEAST,
     KERNEL_BEND,
@@ -48,13 +47,12 @@ from privstats.estimators.constants import (
     MATRIX_NOISE,
     NARROWEST,
     NEAR_ORDER,
-    ONE_VALUE,
     PILOT_RIDGE,
     READABLE,
     SECOND_WIDTHS,
     VISIBLE,
 )
-from privstats.estimators.equal_responses import EqualResponses, bins_near
+from privstats.estimators.equal_responses import bins_near, has_few_values
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import Clip, Lengths, edges
 from privstats.estimators.objective_perturbation import best_radius
@@ -407,7 +405,7 @@ class Tried(Centred):
             Lower limit of the unpredicted part, over the change.
         """
         change = max(float(last.value @ last.value - np.trace(last.noise.covariance())), 0.0)
-        return max(self.wrong(last), least) ** 2 * change / len(last.value)
+        return min(max(self.wrong(last), least), 1.0) ** 2 * change / len(last.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -546,7 +544,7 @@ class OneOrder(OneStep):
         question = Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label(""))
         equal = self.equal_responses(start, width, narrow)
         counts, histogram = self.ask.together([(question, self.by.counts), (equal, self.by.counts)])
-        values = EqualResponses.of(histogram.value[1:-1], sd_of(histogram.law))
+        few = has_few_values(histogram.value[1:-1], sd_of(histogram.law))
         seen = np.maximum(counts.value, self.rows * f0 * np.array([narrow, width]) / 2)
         z = float(ndtri(self.tau))
         curve = ndtr(z + narrow / sigma) - ndtr(z - narrow / sigma)
@@ -555,7 +553,7 @@ class OneOrder(OneStep):
         relative = float(np.sqrt(1 / seen[0] + sd_of(counts.law) ** 2 / seen[0] ** 2))
         matrix = NoisyMatrix.of(released).mapped(np.eye(m) / np.sqrt(2 * width * level))
         usual = max(float(np.trace(matrix.value)) / m, 1e-300)
-        return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow, values)
+        return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow, few)
 
     def equal_responses(self, start: Start, kernel: float, narrow: float) -> Sum:
         """Return the query for a histogram of responses near the fitted quantile.
@@ -616,19 +614,18 @@ class OneOrder(OneStep):
         back = density.matrix.power(1.0) @ step.step
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / m
         wide = KERNEL_BEND * max(length / density.width, density.wide**2, KERNEL_SHAPE * density.wide**4)
-        least = FEW_VALUES_BEND if density.values.few else min(wide, 1.0)
         notes = (note("far step", names, size=far),) if far > 1 else ()
-        if one := density.values.few and density.values.largest > ONE_VALUE:
-            notes = (*notes, note("one value", names, share=f"{density.values.largest:.0%}"))
+        if density.few_values:
+            notes = (*notes, note("few values", names))
         uncertain = through * density.matrix.mean_square() + density.relative**2 * step.spread
-        uncertain = uncertain + step.pilot.unpredicted(step.last, least) * np.eye(m)
+        uncertain = uncertain + step.pilot.unpredicted(step.last, wide) * np.eye(m)
         return Doubts(
             remaining=length,
             known=-pilot,
             noises=(Loading(density.relative * back[:, None]),),
             meat=replace(step.meat, value=step.meat.value + uncertain),
             clipped=(Allowance(np.eye(m), density.atom),),
-            not_given=np.eye(len(names)) if far > 1 or one else None,
+            not_given=np.eye(len(names)) if notes else None,
             notes=notes,
             facts={"last_step": length / density.width},
         )
@@ -649,7 +646,7 @@ class Density(Hessian):
         Relative standard error of the density at the quantile.
     narrow : float
         Half-width of the kernel for the level of the density.
-    values : EqualResponses
+    few_values : bool
         Whether the responses near the quantile have few distinct values.
     atom : float
         Number of rows with responses equal to the fitted quantile, in excess of the number expected from the density.
@@ -660,7 +657,7 @@ class Density(Hessian):
     wide: float
     relative: float
     narrow: float
-    values: EqualResponses
+    few_values: bool
     atom: float = 0.0
 
 

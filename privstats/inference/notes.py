@@ -109,9 +109,9 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{names} not given: the last step was {size:~} times as long as the approximation allows. Remedy: a larger "
             "budget, more rows, or closer bounds of the predictors."
         ),
-        "one value": (
-            "{names} not given: up to {share} of the responses that the fitted quantile runs through have one and the "
-            "same value, where the score jumps, and errors are not normal. Remedy: another tau=, or dp_lm for means."
+        "few values": (
+            "{names} not given: near the fitted quantile the response has few distinct values, at which the score "
+            "jumps, and errors are not normal. Remedy: dp_lm for means, or dp_glm(family='poisson') for counts."
         ),
         "few outcomes": (
             "{names} not given: the estimates rest on {count} (effective number, expected from the "
