@@ -1,8 +1,9 @@
-"""Adaptive regression: whiten predictors, then choose between noisy moments, Newton steps and a perturbed minimiser.
+"""Adaptive regression: whiten the predictors, then use the method with the shortest expected intervals.
 
-Docstrings number the stages. Stage 0 releases the scales of the columns. Stage L releases the counts of factor levels.
-Stage 1 releases rough second moments of the standardised columns (the coarse matrix); then a method is chosen. The
-methods are in `sufficient_statistics`, `least_squares` and `perturbed_least_squares`.
+The fit has numbered stages. Stage 0 releases the scales of the columns. Stage L releases the counts of factor levels.
+Stage 1 releases rough second moments of the standardised columns (the coarse matrix). Then one of three methods is
+chosen: noisy moments (`sufficient_statistics`), Newton steps (`least_squares`), or the minimiser of a perturbed loss
+(`perturbed_least_squares`).
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Regression that releases column scales, level counts and rough second moments, then uses the most precise method.
+    """Regression that releases scales, level counts and rough second moments, then uses the most precise method.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ class Adaptive:
     loss : Loss
         Loss whose sum over rows the fit minimises.
     branches : tuple of str
-        Methods to choose from: "moments", "steps" (Newton steps) and "perturbed" (a perturbed minimiser).
+        Methods to choose from: "moments" (noisy second moments), "steps" (Newton steps) and "perturbed" (the minimiser
+        of a perturbed loss).
     tail : {"usual", "cautious"}
         Assumption about long scores that noise in the histogram of score lengths hides. With "cautious", more hidden
         long scores are assumed than with "usual", and all clipped scores, not only a part, may affect the same
@@ -122,9 +124,9 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # the Hessian is given as large a share as the coarse matrix
+        if self.loss.needs_scale:  # the Hessian and the coarse matrix get equal budget shares
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # share of noisy moments, or of the minimiser
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget for moments or minimiser
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -141,8 +143,8 @@ class Adaptive:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
-        largest eigenvalue of the noise matrix is about twice as large.
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
+        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
         """
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
@@ -198,7 +200,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # replaced by the more precise sd from noisy moments, if any
+        response = {"response_sd": scales.response_sd}  # noisy moments give a more precise sd, which overrides this
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
@@ -213,14 +215,15 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Make the releases that lie between the column scales and the choice of a method; return the problem.
+        """Make the releases between the column scales and the choice of a method; return the estimation problem.
 
         This method is for fits with a perturbed minimiser among the methods to choose from. The first released second
         moments (coarse matrix) are combined with the second moments that are known from the column scales.
 
-        The parameters are those of `beginning.begun`: the releases' mechanisms `by`, the public facts, bounds and codes
-        of the design, the released column scales and numbers of rows, the number of rows that a level needs, the labels
-        of the main queries, and whether counts of levels are worth their budget share.
+        The parameters have the same meaning as in `beginning.begun`. In their order: the function that sends queries,
+        the noise mechanisms, the public facts, the public bounds and codes of the design, the released column scales,
+        the numbers of rows and of scores, the number of rows that a level needs, the labels of the main queries, and
+        whether counts of levels are worth their budget share.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
@@ -239,7 +242,7 @@ class Adaptive:
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
     """Return the noise sd of an off-diagonal entry of the first released second moments (coarse matrix).
 
-    The matrix has the second moments of m columns and the response, for rows of length at most 1.
+    The matrix contains the sums of products of m columns and the response, over rows clipped to length 1.
     """
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
@@ -270,8 +273,8 @@ def carries_steps(
     """Return whether the Hessian of Newton steps is expected to exceed its noise, from public information alone.
 
     If the Hessian does not exceed its noise, optional queries are not worth their budget share. A single release of
-    second moments with the whole budget is then less noisy than a release with the budget that the first stages of
-    `Adaptive` leave.
+    second moments with the whole budget is then less noisy than a release with the budget that remains after the first
+    stages of `Adaptive`.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class PublicFacts:
 
 @dataclass(frozen=True)
 class Noises:
-    """Additive noise mechanisms, one for each kind of query.
+    """Mechanisms that add noise to sums: one mechanism for each kind of query.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Noises:
         Whether second moments of clipped scores cost no additional budget if they are released together with the sum of
         the scores (`SumAndProducts`).
     shares : str
-        Key of these mechanisms in tables of default budget shares: "normal" or "pure".
+        Name of these mechanisms in tables of default budget shares: "normal" or "pure" (pure eps).
     """
 
     counts: Mechanism
@@ -129,7 +129,7 @@ class ByBranch(Mapping[str, float]):
 
 
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
-    """Return the noise sd of an off-diagonal entry of second moments of rows that are clipped to length 1.
+    """Return the noise sd of an off-diagonal entry of the sum of products x x' over rows x clipped to length 1.
 
     For rows clipped to length R, the noise sd is R^2 times as large.
     """
@@ -157,8 +157,8 @@ def score_sd(ask: Laws, question: Question, by: Noises) -> float:
 class Estimator(Protocol):
     """An estimator: a frozen dataclass with the user's options as fields.
 
-    ``estimator(ask, public)`` returns an estimate of the coefficients of the design's columns. `shares` maps the name
-    of a query to its share of the budget.
+    A call ``estimator(ask, public)`` sends queries to the data through `ask` and returns an estimate of the design's
+    coefficients. The property `shares` maps the name of each query to its share of the budget.
     """
 
     @property
@@ -167,12 +167,12 @@ class Estimator(Protocol):
 
 
 CHOICES = ("usual", "cautious")  # values of the option `tail`
-# fields of estimators that the model sets, and not the user
+# fields of estimators that are set by the model; users cannot set them
 FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows", "sigma", "few")
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:
-    """Return the estimator with the given options; raise an error if an option is not a field of the estimator."""
+    """Return an instance of the estimator with the user's options; raise an error for an unknown option."""
     own = {f.name for f in fields(estimator)} - set(FIXED)
     for name in options:
         if name not in own:

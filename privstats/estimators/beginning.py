@@ -1,4 +1,4 @@
-"""First releases, common to all losses: column scales, factor levels to keep, whitening, starting coefficients."""
+"""First releases of a fit, the same for all losses: column scales, level counts, and rough second moments."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Release level counts, new scales of some columns and second moments; return the estimation problem.
+    """Release level counts, new scales of some columns, and second moments; return the estimation problem.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def begun(
     sizes : Sizes
         Numbers of rows and scores, before rows of rare levels are left out.
     needed : float
-        Smallest number of rows of a factor level whose coefficient can be estimated.
+        Smallest number of rows at which the coefficient of a factor level can be estimated.
     share_of : tuple of str
         Labels of the main queries. The budget shares of optional queries are parts of the main queries' shares.
     worth : bool
@@ -100,6 +100,8 @@ def begun_about(
 ) -> Problem:
     """Return the estimation problem of a loss that starts from the least-squares fit of a transformed response.
 
+    The other parameters have the same meaning as in `begun`.
+
     Parameters
     ----------
     ask : Ask
@@ -107,9 +109,10 @@ def begun_about(
     about : TransformedAsk
         Function like `ask`, whose queries are about rows with the transformed response.
     item : str
-        Label of the query for the Hessian, whose noise decides which levels are estimable.
+        Label of the query for the Hessian. The noise of the Hessian determines which levels are kept in the fit.
     least : float
-        Least rows of a level that is kept in the fit, in noise standard deviations of an entry of the Hessian.
+        Smallest number of rows of a level that is kept in the fit, in noise standard deviations of an entry of the
+        Hessian.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
     needed = least * entry_sd(ask, rough, by)

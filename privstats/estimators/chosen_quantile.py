@@ -67,7 +67,7 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # size of the noise that separates equal responses, in half-ranges; smaller noise: slow sampling
+JITTER = 2.0**-11  # size of the noise that separates equal responses, in half-ranges; less noise makes sampling slow
 NOISE_SHARE = 0.3  # kernels are widened until noise is at most this share of the Hessian's smallest eigenvalue
 
 
@@ -128,7 +128,7 @@ class ChosenQuantile(ABC):
         return PointEstimate.of(estimate) if any(doubts) else estimate
 
     def _why_not(self, public: PublicFacts) -> Note | None:
-        """Return a note with the reason if intervals are impossible, else None."""
+        """Return a note with the reason why there are no intervals; None if intervals are possible."""
         return note("dependent rows", unit="unit") if public.by_unit else None
 
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
@@ -163,7 +163,7 @@ class ChosenQuantile(ABC):
     ) -> EstimatingEquation:
         """Release the residual scale and a kernel estimate of the Hessian; return the estimating equation for one tau.
 
-        The kernel's width is computed from the residual scale and the noise.
+        The width of the kernel is computed from the residual scale and from the noise of the Hessian.
         """
         assert chosen.law is not None
         item, c, onto = item_of(self.taus, tau).strip(), box.c, to_columns(box)
@@ -206,7 +206,7 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return notes if the bound on coefficients, or noise, may affect the estimate more than the data do."""
+        """Return notes: one if the estimate is near the bound on coefficients, one if it is probably mostly noise."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
@@ -219,9 +219,9 @@ class ChosenQuantile(ABC):
         Let d be the number of coefficients and n the number of rows. The drawn coefficients have a density proportional
         to ``exp(-c |score|)``, with 1 / c the noise scale. Near the minimiser this function has a mass of about
         ``d! 2^d / (c n f)^d / det(E x x')``, for responses of density f (the constant `DENSITY`) and uniform predictors
-        (``det = 3^(1 - d)``). Elsewhere the score is at least n times `least_score`, on a set of volume at most
-        ``(2 theta_bound)^d / d!``. Noise is taken to dominate unless the mass near the minimiser exceeds the mass
-        elsewhere.
+        (``det = 3^(1 - d)``). Far from the minimiser the length of the score is at least n times `least_score`, and the
+        set of possible coefficients has the volume ``(2 theta_bound)^d / d!``. Noise is assumed to dominate unless the
+        mass near the minimiser exceeds the mass far from the minimiser.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])
@@ -252,14 +252,14 @@ class ExponentialQuantiles(ChosenQuantile):
 
 
 def least_score(tau: float, columns: int, intercept: bool) -> float:
-    """Return the smallest sup norm of the mean score over all coefficients theta far from the minimiser.
+    """Return a lower bound on the sup norm of the mean score at coefficients theta far from the minimiser.
 
     If all responses lie above the fitted plane, or all below, the norm is at least min(tau, 1 - tau). If the fitted
-    slope is steep, exactly the rows with the largest x lie below the plane. Let s be the share of these rows. For x
-    uniform on [-1, 1] the absolute entries of the mean score are ``(|s - tau|, s (1 - s))``. Their maximum is smallest
-    at the s for which both entries are equal. The norm "hull", whose unit ball is the convex hull of the possible
-    changes of the score, is at least as large as the sup norm at this s. Without an intercept the rows with one sign of
-    x lie below the plane, and the norm is at least 1/4.
+    slope is steep, the rows with responses below the plane are the rows with the largest x. Let s be the share of these
+    rows. For x uniform on [-1, 1] the absolute entries of the mean score are ``(|s - tau|, s (1 - s))``. Their maximum
+    is smallest at the s for which both entries are equal. The norm "hull", whose unit ball is the convex hull of the
+    possible changes of the score, is at least as large as the sup norm at this s. Without an intercept, the responses
+    below a steep plane belong to the rows with one sign of x, and the norm is at least 1/4.
 
     >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
     [0.049, 0.207, 0.049]

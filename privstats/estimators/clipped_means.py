@@ -48,8 +48,8 @@ class ClippedMeans:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
-        largest eigenvalue of the noise matrix is about twice as large.
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
+        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
         """
         return MOST_FIRST_NOISE
 
@@ -63,7 +63,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if below_noise(scales):  # interval lengths from a guessed variance are used only to choose a method
+            if below_noise(scales):  # the lengths rest on a guessed variance: they only select the method
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -74,7 +74,7 @@ class ClippedMeans:
         matrix, shift = design.to_original()
         known = dict(estimate.diagnostics)
         if "sigma" in known:
-            known["sigma"] *= design.response_half  # in the user's units, like the means
+            known["sigma"] *= design.response_half  # from half-ranges to the user's unit
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
@@ -119,7 +119,7 @@ def below_noise(scales: Scales) -> bool:
 
 
 def _moments(scales: Scales) -> tuple[float, float, float]:
-    """Return the released mean of the response, the noise sd of its variance, and its variance.
+    """Return the released mean of the response, the noise sd of the released variance, and the released variance.
 
     The unit of the mean is the half-range of the response's bounds; the unit of the variance and of its noise sd is the
     square of this half-range.

@@ -80,7 +80,7 @@ class ColumnFacts:
     def around(self, ends: FloatArray) -> FloatArray:
         """Return endpoints of intervals, shape (..., 2), moved outwards by the largest rounding error of the values.
 
-        On the finest grid, endpoints at zero and at the column's bounds are taken as exact values and are not moved.
+        Only on the finest grid, endpoints at zero and at the column's bounds are treated as exact and are not moved.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
@@ -154,24 +154,26 @@ def finest_step(low: float, high: float) -> float:
 
 
 def _finest(low: float, high: float) -> float:
-    """Return the smallest step of a grid whose points can be counted in double precision."""
+    """Return the smallest step at which double precision can count the points of a grid in the range."""
     return math.ldexp(max(abs(low), abs(high)), -DOUBLE_BITS)
 
 
 def spelled(columns: Sequence[ColumnFacts], values: FloatArray) -> FloatArray:
-    """Return values, shape (columns times groups, ...), each rounded to the decimals of its column's grid."""
+    """Return values, shape (columns times groups, ...), rounded to the decimals of the grid of their column."""
     parts = np.split(values, len(columns))
     return np.concatenate([column.spelled(part) for column, part in zip(columns, parts, strict=True)])
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Builder of queries about all rows, or about each group of rows with one declared level of a column.
+    """Builder of queries about all rows together or, with groups, about each group of rows.
+
+    A group contains the rows with one level of the grouping column. The levels are declared.
 
     Parameters
     ----------
     groups : int
-        Number of groups; 0 without grouping.
+        Number of groups; 0 if queries are about all rows together.
     """
 
     groups: int
@@ -187,15 +189,15 @@ class Grouping:
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
-        """Return the set in which a row's values lie; with groups, the set of pairs of a group and values."""
+        """Return `inner`, the set in which a row's values lie; with groups, the set of pairs (group, values)."""
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return the function that maps rows to values; with groups, a row's group is put before its values."""
+        """Return `of`, a function that maps rows to values; with groups, the function returns pairs (group, values)."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
-        """Return the mechanism; with groups, it is applied to each group separately."""
+        """Return the mechanism `by`; with groups, the returned mechanism applies `by` to each group separately."""
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
@@ -247,7 +249,7 @@ class RowNumbers:
 
 
 def used(counts: FloatArray, variance: FloatArray) -> dict[str, float]:
-    """Return the total number of rows used and its standard error, from the released counts of the groups."""
+    """Return the total number of rows used and its standard error, given the groups' counts and noise variances."""
     return {"rows used": float(counts.sum()), "rows used sd": math.sqrt(float(variance.sum()))}
 
 

@@ -1,4 +1,4 @@
-"""Estimators from numbers of rows: histograms and modes, of all rows or by group."""
+"""Estimators that use only counts of rows: histograms and modes, for all rows or by group."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Test, from a released histogram, of whether a response has few distinct values near a fitted quantile.
+"""Test on a released histogram whether the response has few distinct values near a fitted quantile.
 
 The score of the check loss jumps at values that many responses share, and is constant between these values. If the
-linear predictor is spread over few such values (years of schooling, heaped ages, visits), the score is far from linear
-in the coefficients, which neither the density's kernel nor the scores show. The minimiser sticks to these values, and
-its errors are not normal.
+range of the linear predictor contains few such values (years of schooling, heaped ages, numbers of visits), the score
+is far from linear in the coefficients. Neither a kernel estimate of the density nor the released scores reveal this.
+Fitted quantiles then tend to equal one of these values, and their errors are not normal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 
 SPAN = 2.0  # half-range of the histogram, in standard deviations of the linear predictor
 MOST_BINS = 64  # largest number of bins; each bin has two halves
-CHANCE = 3.0  # sd of a sum of squared Laplace differences, over the root of the sum of the squared variances
+CHANCE = 3.0  # sd of a sum of squared differences with Laplace noise, divided by sqrt(sum of squared variances)
 
 
 def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[float, float, int]:
@@ -26,7 +26,8 @@ def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[flo
     mean, sd : float
         Mean and standard deviation of the linear predictor, from earlier releases.
     kernel, narrow : float
-        Half-widths of the Hessian's kernel and of the kernel for the density's level; bins are a part of the latter.
+        Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile. The bins
+        are `EQUAL_BINS` times `narrow` wide.
     """
     width = EQUAL_BINS * narrow / 2
     halves = 2 * int(np.ceil(min(MOST_BINS, max(SPAN * sd, 2 * kernel) / width)))
@@ -36,8 +37,9 @@ def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[flo
 def has_few_values(counts: FloatArray, sd: float) -> bool:
     """Return whether the responses near a fitted quantile have few distinct values, from a released histogram.
 
-    The counts of few distinct values vary from bin to bin, for half bins and for whole bins. A narrow peak of a density
-    fills several half bins, and values on a fine grid vary little between whole bins.
+    If there are few distinct values, counts vary strongly from bin to bin, both for half bins and for whole bins. A
+    density with a narrow peak passes the test on half bins, because the peak fills several half bins. Values on a fine
+    grid pass the test on whole bins, because each whole bin contains about the same number of grid points.
 
     Parameters
     ----------
@@ -50,12 +52,13 @@ def has_few_values(counts: FloatArray, sd: float) -> bool:
 
 
 def uneven(counts: FloatArray, sd: float) -> bool:
-    """Return whether counts differ from the mean of their two neighbours by more than the counts of a density do.
+    """Return whether counts vary from bin to bin by more than the counts of a smooth density.
 
-    The sum of squared differences is compared with the sum of squared counts. Its expectation for a density, where
-    differences are due to sampling and to noise of the standard deviation `sd`, is subtracted.
+    The difference of a count from the mean of its two neighbours is squared, and the squares are added up. For a smooth
+    density the differences are due to sampling and to noise of the standard deviation `sd` only; the expected sum of
+    their squares is subtracted. The remaining sum is compared with the sum of squared counts.
     """
-    chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of a difference for a density
+    chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of a difference if the density is smooth
     differences = counts[1:-1] - (counts[:-2] + counts[2:]) / 2
     noise = VISIBLE * CHANCE * float(np.sqrt((chance**2).sum()))
     excess = float((differences**2).sum() - chance.sum()) - noise

@@ -1,4 +1,4 @@
-"""Noise of estimates without a released Hessian, from the Hessian of synthetic rows uniform in their bounds."""
+"""Noise covariance of estimates without a released Hessian, computed with synthetic rows uniform in their bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privstats.numerics.law import FloatArray
 
 FILLING = 4096  # number of synthetic rows that are uniform in their bounds
 FILLED = "if the predictors fill their bounds"
-DENSITY = 4.0  # assumed density of the response at its quantile, per half-range: N(0, 0.1^2) has this density at 0
+DENSITY = 4.0  # assumed density of the response at its quantile, in 1 / half-range: the density of N(0, 0.1^2) at 0
 LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"
 
 
@@ -32,7 +32,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of a loss for synthetic rows, scaled to the number of rows; NaN if that number is private.
+    """Return the Hessian of a loss for synthetic rows, scaled to the number of rows; NaN if this number is private.
 
     Parameters
     ----------

@@ -24,18 +24,18 @@ class BySteps(Protocol):
     def most_first_noise(self) -> float:
         """Largest noise of the coarse matrix at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
-        largest eigenvalue of the noise matrix is about twice as large.
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
+        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
         """
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
     """Return the noise of the coarse matrix, divided by the largest noise at which Newton steps converge.
 
-    The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. If this ratio
-    exceeds 1, the steps may diverge. Example: a logit with 3 predictors, whose coefficient vector has the length 1.8.
-    With noise .3 (before the division), the estimate had the length 37 in one of 7 fits; with noise .15, the length of
-    the estimate was at most .9.
+    The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns of
+    variance 1. If the returned ratio exceeds 1, the steps may diverge. For example, let the coefficient vector of a
+    logit with 3 predictors have the length 1.8. With noise .3 (before the division), the estimate had the length 37 in
+    one of 7 fits; with noise .15, the length of the estimate was at most .9.
 
     Parameters
     ----------

@@ -113,8 +113,8 @@ class LikelihoodSteps:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
-        largest eigenvalue of the noise matrix is about twice as large.
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
+        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
         """
         return MATRIX_NOISE
 
