@@ -35,7 +35,7 @@ HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of the squared length of shortened ro
 TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term; the remaining share is for the ridge
 BOUNDED_TILT = 0.88  # TILT_SHARE for losses of limited curvature; with a larger ridge, fewer scores must be shortened
 BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, divided by the number of rows, for losses of limited curvature
-SUM_SEEN = 0.3  # below this share of its expectation, a sum of squared score lengths is assumed to miss rare large scores
+SUM_SEEN = 0.3  # a sum of squared scores below this share of its expectation is assumed to miss rare large scores
 SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a share of the expected score variance
 
 # --- first released second moments (coarse matrix) and starting coefficients (module preconditioner)
@@ -99,7 +99,7 @@ PILOT_RIDGE = 0.3  # smallest eigenvalue of the Hessian in the first quantile fi
 CLIPPED_AT = 10.0  # largest absolute value of the standardised response in the starting least-squares fit
 NEAR_ORDER = 0.8  # the response's scale is computed from the quantile of |y - median| with this probability
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales
-SECOND_WIDTHS = (0.5, 0.3)  # smoothing half-widths of the second steps; wide smoothing biases slopes if scales vary with x
+SECOND_WIDTHS = (0.5, 0.3)  # smoothing half-widths of second steps; large half-widths bias slopes if scales vary with x
 CHECK_RADIUS = 1.5  # clipping radius of scores in quantile steps on smoothed losses, divided by sqrt(m)
 DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, divided by the loss's largest curvature
 KERNEL_WIDTH = 1.3  # half-width of the density's kernel, in residual scales, times n^1/5

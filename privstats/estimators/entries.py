@@ -21,13 +21,13 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
-MOST_COLUMNS = 20  # number of columns per predictor above which moments are less noisy than Newton steps, at any bounds
+MOST_COLUMNS = 20  # with more columns than this per nonzero entry of z, moments are preferred at smaller noise
 MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts are taken to identify its levels
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Public description of rows' vectors (1, z), whose second moments are released; the response is the last entry.
+    """Public description of the vectors (1, z) of rows, whose second moments are released; z ends with the response.
 
     If factor columns are coded by -1 and 1, each entry is as large as the constant, and the noise of all moments is
     proportional to the number of columns. With one indicator per level, z has a single 1 among the entries of a
@@ -49,10 +49,10 @@ class Entries:
 
     @cached_property
     def coded(self) -> tuple[tuple[int, tuple[int, ...], FloatArray], ...]:
-        """Factors with level indicators in z, most levels first: (factor, replaced columns, their values by level).
+        """Factors with level indicators in z, most levels first, as triples (factor, replaced columns, values).
 
-        A factor is listed if its indicators replace at least two columns; an interaction replaces the columns of its
-        parts.
+        The values are the values of the replaced columns at each level. A factor is listed if its indicators replace at
+        least two columns. An interaction replaces the columns of its parts.
         """
         found, left = [], set(self.box.slopes) if self.by_level else set()
         for k, factor in sorted(enumerate(self.box.design.factors), key=lambda one: -len(one[1].levels)):
@@ -65,7 +65,7 @@ class Entries:
 
     @cached_property
     def others(self) -> list[int]:
-        """Positions of the columns that are entries of z; the last position is the response's position."""
+        """Positions of the design's columns that are entries of z; the last position belongs to the response."""
         coded = {column for _, columns, _ in self.coded for column in columns}
         return [j for j in (*self.box.slopes, self.box.c) if j not in coded]
 
@@ -90,9 +90,9 @@ class Entries:
     def within(self) -> BoxProducts:
         """Set in which the vectors z of all rows lie.
 
-        The first factor has an entry in z for every level. These entries add up to the constant, so neither the
-        constant's moments nor the number of rows are released. Other factors have an entry for every level but the
-        last.
+        If z has level indicators, the first factor has an entry for every level. These entries add up to 1 in each row,
+        so the number of rows and the sums of the columns are not released separately. Other factors have an entry for
+        every level but the last.
         """
         own = len(self.others)
         if not self.coded:
@@ -116,7 +116,7 @@ class Entries:
 
     @cached_property
     def rows(self) -> RootWeighted | CodedColumns:
-        """Function that computes, for each row of a block of data, the vector z whose second moments are released."""
+        """Function that maps a block of rows to their vectors z, one for each row."""
         box, factors = self.box, tuple(factor for factor, *_ in self.coded)
         columns = np.column_stack([np.eye(box.width)[:, self.others[:-1]], box.response / (1.0 + box.offset_reach)])
         return CodedColumns(factors, columns) if factors else RootWeighted(columns)

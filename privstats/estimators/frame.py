@@ -55,7 +55,7 @@ class StandardFrame:
     scale : float
         Released scale of the response.
     redone : bool
-        Whether columns were changed by further releases (of products, or of new scales).
+        Whether columns were standardised again with later releases (of products of columns, or of new scales).
     """
 
     K: FloatArray
@@ -209,7 +209,7 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return the directions of theta about which rows at the `kept` factor levels have no information, (c, l)."""
+        """Return the directions of theta, shape (c, l), about which rows at the `kept` levels have no information."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
@@ -331,7 +331,7 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
     known[-1] = spared
-    asked = np.argsort(known, kind="stable")  # columns come first if their squares are released
+    asked = np.argsort(known, kind="stable")  # the query starts with the columns whose squares are released
     within = Squares(len(asked), counted=used is None, squared=int((~known).sum()))
     columns = (box.entries / box.usual)[:, asked]
     release = ask(Sum("scales", WeightedColumns(columns), within=within), by=by.columns)
@@ -547,7 +547,7 @@ class KnownMoments:
 
 
 def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return enlarged scales, and the columns' variances divided by the squares of the enlarged scales, (c + 1,).
+    """Return enlarged scales, and the variances of the columns in units of the squared enlarged scales, shape (c + 1,).
 
     The scale of a two-valued column is enlarged so that the square of either standardised value is at most
     `HELD_LEAST` times c + 1; otherwise the rare value would make rows long. The response is treated as a two-valued
@@ -581,8 +581,8 @@ def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -
 def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: bool = False) -> StandardFrame:
     """Return the standardised columns with each product column replaced by the product of two standardised columns.
 
-    The product of standardised x_a and x_b is a linear function of x_a x_b, x_a, x_b and 1, so each row's columns are
-    mapped linearly.
+    The product of standardised x_a and x_b is a linear function of x_a x_b, x_a, x_b and 1. The columns of a row are
+    therefore still mapped linearly to the standardised columns.
 
     Parameters
     ----------
@@ -593,8 +593,8 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: 
     scales : Scales
         Centres and scales by which columns are standardised.
     normed : bool
-        Whether the square of a standardised column is standardised, too: 1 is subtracted and the difference is divided
-        by sqrt 2, so that a normal column gives mean 0 and variance 1.
+        Whether the square of a standardised column is standardised too: 1 is subtracted, and the difference is divided
+        by sqrt 2. For a normal column the result has mean 0 and variance 1.
     """
     design, K, parts = box.design, frame.K.copy(), dict(frame.parts)
     middle, half = np.asarray(design.centers), np.asarray(design.halves)
@@ -630,7 +630,8 @@ def reread_scales(
 ) -> StandardFrame:
     """Release scales a second time, for products and for columns with variances below their noise (stage 0b).
 
-    Nothing is released if `worth` is False or no column needs a new scale.
+    Return the columns standardised by the new scales. If `worth` is False, or if no column needs a new scale, nothing
+    is released and the columns are returned unchanged.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()

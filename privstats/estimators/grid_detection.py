@@ -52,14 +52,14 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
 
 
 def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...]) -> Sum:
-    """Return the private query for the number of non-zero values, and the number of non-zero values on each grid."""
+    """Return the query for the number of non-zero values, and for the number of these values on each candidate grid."""
     return Sum("grid", OnGrids(values, steps), Fractions(1 + len(steps)), item=f"of {column.code}")
 
 
 def _candidates(column: ColumnFacts) -> tuple[float, ...]:
     """Return candidate steps of the grid, from coarse to fine.
 
-    If all candidates exceed 1, the coarsest candidate is left out and 1 is added: counts are whole numbers, and the
+    If all candidates exceed 1, the coarsest candidate is replaced by 1, because many columns are counts, and their
     declared bounds may be far beyond the values.
     """
     leading = math.floor(math.log10(column.high - column.low))

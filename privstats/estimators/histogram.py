@@ -49,7 +49,7 @@ class Tail:
     aligned : bool
         Whether all scores longer than the clipping threshold may affect the same coefficient.
     slow : bool
-        Whether counts may fall so slowly that only sums over more than two bins exceed noise.
+        Whether counts may decrease so slowly that only sums over more than two bins exceed noise.
     """
 
     slowest: float
@@ -87,7 +87,7 @@ class Whole(NamedTuple):
 
 
 def edges(low: float, cap: float) -> tuple[float, ...]:
-    """Return the upper ends of bins, from `low` to the largest length `cap`; each is sqrt 2 times the previous end."""
+    """Return the upper ends of bins: `low` times powers of sqrt 2, and the largest length `cap` as the last end."""
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
     last = max(cap, low * 2 ** (bins / 2 - 0.25)) * 1.000001
     return (*(low * 2 ** (np.arange(bins) / 2)).tolist(), float(last))
@@ -143,7 +143,7 @@ class Lengths:
         tail: Tail,
         law: str = "normal",
     ) -> Lengths:
-        """Return the counts that exceed noise, shifted evenly to add up to the known total, and an extrapolated tail.
+        """Return the denoised histogram: visible counts, shifted evenly to the known total, and an extrapolated tail.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Lengths:
     def taken(
         self, radii: FloatArray, m: float, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
-        """Return a bound on the bias that clipping at each radius causes in any one coordinate of a sum of scores.
+        """Return, for each radius, a bound on the clipping bias in any one coordinate of a sum of scores, shape (k,).
 
         Parameters
         ----------
@@ -196,8 +196,8 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the lengths.
         hidden : float, optional
-            Constant h for scores in bins that noise hides: at most the share ``sqrt(h / m)`` of the length that
-            clipping removes affects one coefficient. The default is `ALONG_HIDDEN`.
+            Constant h for scores in bins that noise hides: at most the share ``sqrt(h / m)`` of their clipped length
+            affects one coefficient. The default is `ALONG_HIDDEN`.
         size : float
             Mean ratio of the length of a row's score to the length on which the histogram is based.
         """
@@ -229,10 +229,10 @@ def with_tail(
     """Return the counts with a geometric tail beyond the last bin that exceeds noise, and that bin's index.
 
     A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds next to a visible
-    window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly falling tail in each window but not in a sum of
-    more bins. If such a sum exceeds its noise, the next bins are also visible. The count of the first hidden bin has
-    two upper limits: a value a that is extrapolated from the last visible windows, and a value b + r s. Here b is
-    fitted to all hidden counts, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
+    window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly decreasing tail in each window but not in a sum
+    over more bins. If a sum over more bins exceeds its noise, the next bins are also visible. The count of the first
+    hidden bin has two upper limits: a value a that is extrapolated from the last visible windows, and a value b + r s.
+    Here b is fitted to all hidden counts, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -290,7 +290,7 @@ def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
     kept = np.arange(1, len(ordered) + 1)
-    shifts = (np.cumsum(ordered) - rest) / kept  # for each k: the shift if only the k largest counts stay positive
+    shifts = (np.cumsum(ordered) - rest) / kept  # shift for each k, if exactly the k largest counts remain positive
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
     return np.r_[np.maximum(visible - shift, 0.0), tail]
@@ -298,26 +298,26 @@ def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Clip:
-    """A clipping threshold of scores.
+    """Clipping threshold of scores, with the resulting bias bound, variance and interval length.
 
     Parameters
     ----------
     radius : float
         The threshold B.
     excess : float
-        Bound on the bias that clipping causes in any one coordinate of the score.
+        Bound on the bias that clipping causes in any one coordinate of the sum of scores.
     variance : float
-        Sampling variance of a coordinate of the clipped score.
+        Sampling variance of a coordinate of the sum of clipped scores.
     noise : float
-        Standard deviation of the noise of a coordinate of the score.
+        Noise sd of a coordinate of the sum of clipped scores.
     length : float
-        Half-length of the interval, in units of a coordinate of the score.
+        Half-length of the interval for a coordinate of the sum of scores.
     aligned : float
         Bound on the clipping bias if all clipped scores affect the same coordinate.
     unseen : float
-        Variance of a coordinate of the score that is due to scores in no bin of the histogram.
+        Variance of a coordinate that is due to rare scores, which the histogram misses; a part of `variance`.
     least : float
-        Lower bound on the variance of a coordinate per row, from released squared residuals; 0 without this release.
+        Lower bound on a coordinate's variance per row, from released squared residuals; 0 without this release.
     curvature : float
         Limit on the curvature of a row's loss, for perturbed minimisers.
     """
@@ -355,12 +355,12 @@ def best_clip(
     tail : Tail
         Assumption on the tail of the lengths.
     unseen : float
-        Sum of squared lengths of scores that no bin of the histogram shows.
+        Sum of squared lengths of rare scores, which the histogram misses.
     always : float
-        Bias bound that is added at every candidate threshold.
+        Further bias bound, the same for every candidate threshold.
     unseen_along : float, optional
-        At most this share of the length that clipping removes from the scores in `unseen` affects one coefficient; by
-        default the share for scores in bins that noise hides.
+        Largest share of the length clipped from the scores in `unseen` that may affect one coefficient; by default the
+        share for scores in bins that noise hides.
 
     Notes
     -----
@@ -450,7 +450,7 @@ _PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the 
 
 @cache
 def reference_sizes(m: int) -> FloatArray:
-    """Return assumed score lengths |w||e|: rows w are nearly normal, errors e have a t distribution (10 df).
+    """Return assumed score lengths |w||e|, for nearly normal rows w and errors e with a t distribution (10 df).
 
     Entries of w are normal times lognormal(.1); the sum of their squares is approximated by a gamma variable of the
     same mean and variance. Quantiles are taken at quasi-random points: no random numbers are drawn.
