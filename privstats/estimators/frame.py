@@ -258,7 +258,11 @@ class PublicBox:
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return the standardised columns grouped by factor, and each group's values at the factor's `kept` levels."""
+        """Return groups of columns, and the extreme standardised values of each group, one row for each corner.
+
+        The columns of a factor are a group; its corners are the values at the factor's `kept` levels. Each other column
+        is a group of its own. `center` and `scale` standardise the columns.
+        """
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
         if self.intercept is not None:

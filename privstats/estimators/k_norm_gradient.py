@@ -86,7 +86,7 @@ class ChosenLeastSquares(ABC):
         """Mechanism that draws the coefficients."""
 
     def noise(self, law: Law, hessian: FloatArray) -> Loading:
-        """Return the noise of the sum of scores at the drawn coefficients."""
+        """Return the noise of the sum of scores at the drawn coefficients, given the Hessian."""
         return Loading(np.eye(len(hessian)), law)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -108,7 +108,7 @@ class ChosenLeastSquares(ABC):
     def _with_intervals(
         self, ask: Ask, public: PublicFacts, box: PublicBox, theta: FloatArray, chosen: Release
     ) -> NormalEstimate:
-        """Release the Hessian and the score variance; remove the ridge's bias in one step; return the estimate."""
+        """Release the Hessian and the score variance; remove the ridge's bias by a Newton step; return the estimate."""
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
         levels = replace(KeptLevels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
@@ -209,7 +209,7 @@ def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str,
 
 
 def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, rows: float) -> NoisyMatrix:
-    """Release the matrix of second moments of the columns, in the design's order."""
+    """Release the sum of products x x' over rows x, shape (c, c), with the columns in the design's order."""
     counted = public.used is None or public.by_unit
     q, intercept = len(box.slopes), box.intercept is not None
     if not q and not counted:
@@ -233,7 +233,10 @@ def of_columns(box: PublicBox) -> FloatArray:
 
 
 def to_columns(box: PublicBox) -> FloatArray:
-    """Return the matrix that maps coefficients, intercept first, to coefficients of the design's columns."""
+    """Return the matrix that maps drawn coefficients to the coefficients of the design's columns, shape (c, c).
+
+    The drawn coefficients start with the intercept; their unit is the upper bound of |response - offset|.
+    """
     order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
     onto = np.zeros((box.c, box.c))
     onto[order, np.arange(box.c)] = 1.0 + box.offset_reach

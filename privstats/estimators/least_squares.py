@@ -1,7 +1,8 @@
 """Least squares and Huber's loss by noisy Newton steps with clipped scores.
 
-The stages have numbers: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6 score. All clipping
-radii are functions of earlier releases, and each query's sensitivity is proved for every radius.
+Comments in the code number the stages: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6
+final score. All clipping radii are functions of earlier releases, and the sensitivity of each query is proved for every
+radius.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class ScoreVariance:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedHessian:
-    """A released Hessian, its noise, and bounds on the information that was lost by shortening long rows.
+    """A released Hessian, its noise, and bounds on the information that the shortening of long rows removed.
 
     Parameters
     ----------
@@ -177,9 +178,9 @@ class ReleasedHessian:
     sd : float
         Noise sd of an off-diagonal entry.
     cut : float
-        Bound on the lost information about one coefficient.
+        Bound on the information removed from one coefficient.
     all_cut : float
-        Bound on the lost information about one coefficient if all shortened rows affect the same coefficient.
+        Bound on the information removed from one coefficient if all shortened rows affect the same coefficient.
     """
 
     matrix: NoisyMatrix
@@ -195,7 +196,7 @@ class FirstStep(Pilot):
     Parameters
     ----------
     began : Start
-        Coefficients before the step, and the whitened predictors with which the Hessian was released.
+        Coefficients before the step, and the whitened predictors whose Hessian was released.
     hessian : ReleasedHessian
         Hessian with which the step was computed.
     T, T_inverse : ndarray, shape (m, m)
@@ -203,7 +204,7 @@ class FirstStep(Pilot):
     score : LastRelease
         The score of the first step.
     plain : Metric
-        Root of the matrix that standardises the score of the first step.
+        Root of the variance matrix that standardises the score of the first step.
     variance : ScoreVariance
         Variance of a row's score after the step.
     """
@@ -243,7 +244,7 @@ def residual_scale(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
-    """The fit with Newton steps: leverages, Hessian, first step, score variance, score lengths, final clipped score.
+    """The fit with Newton steps. It releases leverages, Hessian, first step, score variance, score lengths and score.
 
     Parameters
     ----------
@@ -275,11 +276,11 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of the linear predictor along unidentified directions: the response's standard deviation."""
+        """Largest sd of the linear predictor that unidentified directions may explain: the sd of the response."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on levels left out, on wide bounds of columns, and on values of the response at its bounds."""
+        """Return notes on left-out levels, on columns with wide bounds, and on a response with values at its bounds."""
         return (*super().notes(), *self.levels.clamped, *self.far_bounds())
 
     # stages 1b to 4, before the last score: second matrix, leverages, Hessian, first step and score variance
@@ -322,8 +323,8 @@ class Steps(OneStep):
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
         """Take the first step (stage 3b); return the score, the coefficients after the step, and the score's metric.
 
-        Scores are clipped at a radius that is computed from public values and the released residual scale. After the
-        first step the final step is short. The final step's error due to the Hessian's noise is proportional to the
+        Scores are clipped at a radius that is computed from public values and the released residual scale. The first
+        step makes the final step short. The error of the final step due to the Hessian's noise is proportional to the
         length of the final step, and therefore small.
         """
         m = x.m
@@ -340,7 +341,7 @@ class Steps(OneStep):
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
         """Return the variance of a row's score (stage 4).
 
-        The variance is computed from released products of scores. Without such a release it is computed from the
+        The variance is computed from products of scores if they are released. Otherwise it is computed from the
         residual scale ``x.sigma``, under equal error variances.
         """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
@@ -386,10 +387,10 @@ class Steps(OneStep):
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
         """Return a lower bound on the sum of squared residuals, and the part of the sum that the histogram misses.
 
-        Both results are divided by `variance`. The histogram of score lengths may miss rare outcomes: the scores of
-        rare outcomes lie beyond a gap in the histogram, and are too few to exceed the noise of any bin. An upper bound
-        on the sum is known from the first release of second moments. The sum of all squared residuals, without
-        clipping, is wanted in two cases:
+        Both results are divided by `variance`. The histogram of score lengths may miss rare outcomes: their scores lie
+        beyond a gap in the histogram, and their number in each bin is smaller than the noise. An upper bound on the sum
+        is known from the first release of second moments. The sum of all squared residuals, without clipping, is wanted
+        in two cases:
 
         - the sum in the histogram is much smaller than the upper bound;
         - the response may have two values, one of them rare.
@@ -442,7 +443,7 @@ class Steps(OneStep):
 
     # stage 6: the final score and the estimating equation
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
-        """Return the variance of a row's final score, in standardised coordinates."""
+        """Return the sampling variance of a row's final score, in standardised coordinates, shape (m, m)."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
         most = max(MOST_RATIO, clip.least) + clip.unseen / self.scores
@@ -486,7 +487,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # part of the estimate's change from the first to the final clipping threshold that exceeds noise
+        # change of the estimate between the first and the final clipping threshold, as far as it exceeds noise
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -522,7 +523,8 @@ class Steps(OneStep):
 
         For a column with wide bounds, all clipped rows are assumed to affect this column's coefficient and no other
         coefficient. For other columns, clipped rows are assumed to affect different coefficients. If the loss has a
-        bounded derivative, which limits the effect of a row's residual, this is assumed for all columns.
+        bounded derivative, clipped rows are assumed to affect different coefficients for all columns, because the
+        effect of a row's residual is limited.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

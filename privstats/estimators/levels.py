@@ -1,6 +1,6 @@
 """Choice of the factor levels that have enough rows for the budget, and notes on the other levels.
 
-Docstrings call this stage L; it follows the release of scales. All values in this module are public or released.
+The choice is stage L of a fit, after the release of scales (stage 0). All values in this module are public or released.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LevelConstant:
     factor, level : int
         Numbers of the factor and of its level.
     direction : ndarray, shape (c,)
-        Change of theta that adds 1 to the linear predictor of rows at this level, and 0 to that of all other rows.
+        Change of theta that adds 1 to the linear predictor of rows at this level and does not affect other rows.
     """
 
     factor: int
@@ -67,18 +67,18 @@ class KeptLevels:
     least : float
         Smallest count of a kept level; inf without factors.
     rare_values : tuple of (int, float)
-        Numeric columns that seem to have only two values and whose rarer value occurs in too few rows. A pair contains
+        Numeric columns that seem to have only two values, if the rarer value occurs in too few rows. A pair contains
         the column's position and the number of rows with the rarer value.
     rarer : float
         Number of rows with the rarer value, if the response may have only two values; otherwise inf (`Scales`).
     clamped : tuple of Note
         Notes on a response whose values seem to lie at its bounds.
     unread : ndarray, shape (c, l)
-        Directions of theta that depend on levels with too few rows. Only used in fits without intervals, which keep all
-        levels.
+        Directions of theta that depend on levels with too few rows. Only used in fits without intervals, because these
+        fits keep all levels.
     sums : tuple of (int, ndarray, ndarray)
-        Position of each factor, counts of its levels that are computed from sums of columns, and the counts' noise sds.
-        Only used in fits without intervals.
+        For each factor: its position, the counts of its levels, and the noise sds of the counts. The counts are
+        computed from sums of columns. Only used in fits without intervals.
     """
 
     keep: AtLevels | None
@@ -133,7 +133,7 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Release counts of factor levels; leave levels with too few rows, and the rows at them, out of the fit (stage L).
+    """Release counts of factor levels; leave levels with too few rows, and their rows, out of the fit (stage L).
 
     No counts of a factor are released if sums of columns already show that each of its levels has enough rows.
 
@@ -142,7 +142,7 @@ def readable_levels(
     needed : float
         Number of rows that a level needs to be kept.
     share_of : tuple of str
-        Main queries, one for each method. The counts use a part of the main queries' budget share.
+        Labels of the main queries, one for each method. The counts use a part of the main queries' budget share.
     worth : bool
         Whether the counts are worth their budget share.
     intervals : bool
@@ -191,10 +191,10 @@ def readable_levels(
 
 
 def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstant, ...]:
-    """Return the constants of kept levels, without levels that have an interaction with another column.
+    """Return the constants of kept levels; levels of factors that interact with another column have no constant.
 
-    The columns have exactly one null direction over the rows at all other levels. The linear predictor of this
-    direction is nonzero only in rows at the level.
+    A level has a constant if the rows at all other levels have no information about exactly one direction of theta. A
+    change of theta in this direction changes the linear predictor only in rows at the level.
     """
     every, found = [np.ones(len(k), dtype=bool) for k in kept], []
     for k, factor in enumerate(box.design.factors):
@@ -210,7 +210,7 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
 
 
 def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
-    """Return a note on a response whose values seem to lie at its bounds; no note for bounds like 0 and 1.
+    """Return a note if most values of the response seem to lie at its bounds; no note for bounds such as 0 and 1.
 
     Parameters
     ----------
@@ -233,9 +233,9 @@ def with_most_rows(
 ) -> tuple[NDArray[np.bool_], ...]:
     """Return masks of the levels to keep, such that the kept rows still represent the population.
 
-    Levels with too few rows are left out, the rarest first, while the left-out levels contain at most the share
-    `MOST_LEFT_OUT` of the rows. Whether coefficients of the kept rare levels are reported depends on the noise of the
-    Hessian.
+    Levels with too few rows are left out in ascending order of their counts, as long as the left-out levels together
+    contain at most the share `MOST_LEFT_OUT` of the rows. The coefficients of rare levels that are kept are reported
+    only if the noise of the Hessian allows it.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[Float
 
 
 def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
-    """Return notes on the levels left out of the fit, with a separate note for a reference level."""
+    """Return notes on the levels left out of the fit; for each factor, a left-out reference level has its own note."""
     notes, names = [], box.design.names
     gone = np.linalg.norm(levels.hidden, axis=1) > 1e-8
     known: dict[str, Any] = {"sd": levels.sd, "needed": levels.needed, "budget": "this budget"}
@@ -342,12 +342,12 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
 
 
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
-    """Return the note on a level whose rows are in the fit and whose constant noise hides.
+    """Return the note on a level whose rows are kept in the fit, but whose constant does not exceed its noise.
 
     Parameters
     ----------
     least : float
-        Ratio of the number of rows that the level needs to the number of rows that it has.
+        Number of rows that the level needs, divided by its present number of rows.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     reference, names = one.level == factor.reference, box.design.names
@@ -372,7 +372,9 @@ def hidden_levels(
     estimate: Estimate,
     rows: float,
 ) -> tuple[Note, ...]:
-    """Return notes on levels with too few rows, if the coefficients of a level or their noise sds are not reported.
+    """Return notes on levels with too few rows whose coefficients are not reported.
+
+    In fits without intervals, the notes are on levels with too few rows whose coefficients have no reported noise sd.
 
     Parameters
     ----------

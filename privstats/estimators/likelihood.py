@@ -124,7 +124,7 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",))
-        heavy = isinstance(loss.family, Gamma)  # as for prices and spending: long scores are common
+        heavy = isinstance(loss.family, Gamma)  # amounts such as prices, with many long scores
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
@@ -148,7 +148,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # `fit` excludes the offset
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # `fit` does not contain the offset
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
@@ -179,7 +179,7 @@ class Stride:
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
-        The step in these coordinates.
+        The change of the coefficients, in coordinates of the start's predictors (before the multiplication).
     """
 
     metric: FloatArray
@@ -197,9 +197,9 @@ class LastStep:
     size : ndarray, shape (c,)
         Larger of two ratios for each coefficient; if it exceeds 1, the coefficient is not reported. The first ratio is
         the root mean square change of the linear predictor, divided by the largest valid change. A row's weight in this
-        mean is its share of the information about the coefficient, so that a large change in one group of rows does not
-        affect coefficients about which the group has no information. The second ratio is the change of the coefficient,
-        divided by `UNUSUAL` times the expected change.
+        mean is its share of the information about the coefficient. A large change in one group of rows therefore does
+        not affect a coefficient about which the group has no information. The second ratio is the change of the
+        coefficient, divided by `UNUSUAL` times the expected change.
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
     curvature_bias : ndarray, shape (c,)
@@ -255,17 +255,21 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of a row's score due to unidentified directions: `ETA_SIGNAL` times the information's root."""
+        """Largest standard deviation of a row's score that is due to unidentified directions.
+
+        The bound is `ETA_SIGNAL` times the root of the mean information of a row, but at least `ETA_SIGNAL`.
+        """
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
     def per_eta(self) -> FloatArray:
         """Change of each coefficient that changes the linear predictor eta by 1 (root mean square), shape (c,).
 
-        All other coefficients are refitted to offset as much of the change as possible, so the result is 1 divided by
-        the std dev of the column given the other columns. Refitting matters for squares and products of columns that
-        are far from zero: most of their effect on eta can be offset by other coefficients. The eigenvalues of the
-        columns' second moments are at least 1 / rows, the information of a single row.
+        All other coefficients are refitted to offset as much of the change as possible. The result is therefore 1
+        divided by the residual std dev of the column in a regression on the other columns. Refitting matters for
+        squares and products of columns that are far from zero, because other coefficients can offset most of their
+        effect on eta. Eigenvalues of the columns' second moments are raised to at least 1 / rows, the information of
+        one row.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
@@ -288,7 +292,7 @@ class LikelihoodStep(OneStep):
 
     @property
     def ridge(self) -> FloatArray:
-        """The ridge of rare levels, in coordinates of the start's predictors, shape (m, m)."""
+        """Ridge matrix that limits the length of whitened rows at rare levels, in the start's coordinates, (m, m)."""
         W = self.start.W
         return np.asarray((W.T * self.levels.ridge) @ W, dtype=float)
 
@@ -302,9 +306,9 @@ class LikelihoodStep(OneStep):
         return whitening(self.synthetic.rows, self.information(at), self.ridge)
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
-        """Return a note if the upper bound of a positive response is so large that noise may hide rare large values.
+        """Return a note if a positive response has a far upper bound, so that noise may hide rare large values.
 
-        The response's standard deviation is computed from the family at synthetic rows, and from the dispersion.
+        The bound is compared with the response's sd, which is computed from synthetic rows and the dispersion.
         """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
@@ -345,9 +349,10 @@ class LikelihoodStep(OneStep):
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the equation without the constants of levels that noise hides, and notes on these levels.
 
-        An unidentified direction is nearly the constant of a level, but never exactly, so that its unknown size would
-        lengthen the interval of every coefficient. Without the constant only coefficients that depend on it are not
-        given. The rows at the level remain in the fit.
+        If noise hides the constant of a level, an unidentified direction of theta is close to the constant, but not
+        equal to it. The unknown coefficient of this direction would lengthen the intervals of all coefficients. Without
+        the constant in the equation, only the coefficients that depend on the constant are not reported. The rows at
+        the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -365,8 +370,9 @@ class LikelihoodStep(OneStep):
     def largest_change(self, equation: EstimatingEquation, one: LevelConstant) -> float:
         """Return a heuristic bound on the error of a level's constant.
 
-        The bound is the absolute score along the constant plus `VISIBLE` of its standard deviations, divided by the
-        information that as many rows as the level has contain on average.
+        The bound is a quotient. The numerator is the absolute score along the constant plus `VISIBLE` standard
+        deviations of this score. The denominator is the number of rows at the level times the average information of a
+        row.
         """
         most, c = equation.signal / equation.usual**0.5, self.box.intercept
         if c is None:
@@ -399,13 +405,13 @@ class NewtonSteps(LikelihoodStep):
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
-        """Return the information of a row in the metric: the identity, less the ridge of rare levels."""
+        """Return the mean information of a row after whitening: the identity minus the ridge of rare levels, (m, m)."""
         weight = float(self.information(at).mean())
         return np.asarray(np.eye(self.m) - weight * metric.T @ self.ridge @ metric, dtype=float)
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum that clipping at each radius removes from scores under the model, shape (radii, m).
+        """Return the sum that clipping at each radius is expected to remove from scores under the model, (radii, m).
 
         Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to exceed the
         noise of the histogram. Therefore this part of the bias is computed from the model.
@@ -414,7 +420,7 @@ class NewtonSteps(LikelihoodStep):
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # maps synthetic rows from the start's coordinates to coordinates of w
+        # synthetic rows in coordinates of w, not of the start
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
@@ -428,7 +434,7 @@ class NewtonSteps(LikelihoodStep):
         return self.sizes.scores * np.stack(between, axis=1)
 
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
-        """Return the coefficients after a step of limited length along a clipped score, and the step."""
+        """Release a clipped score; return the coefficients after the burn-in step k of limited length, and the step."""
         metric = self.metric(Pilot(start))
         w = start.remapped(metric)
         lengths = self.score_sizes(w, "step sizes", str(k + 1))
@@ -441,11 +447,11 @@ class NewtonSteps(LikelihoodStep):
         best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
         B = float(tried[best])
         release = self.ask(question.inside(B), by=self.by.vector)
-        score = release.value + taken[best]  # corrects the expected clipping bias that rare outcomes cause
+        score = release.value + taken[best]  # adds back the clipped sum expected under the model
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         known, V = np.linalg.eigh(self.informed(start, metric))
         squared = (noise * B / self.sizes.rows) ** 2
-        inverse = (V * (known * (1 + squared) / (known**2 + squared))) @ V.T  # long along rare levels, unless noise is
+        inverse = (V * (known * (1 + squared) / (known**2 + squared))) @ V.T  # shrunk if noise exceeds information
         step = self.shortened(metric @ (inverse @ value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
 
@@ -480,7 +486,7 @@ class NewtonSteps(LikelihoodStep):
         return on * along + side * across
 
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval; the histogram and the model bound the bias."""
+        """Return the clipping threshold with the shortest interval; the bias bound combines histogram and model."""
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
@@ -545,7 +551,7 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return each coefficient's last step, divided by the largest valid step, and bounds on the step's errors.
+        """Return the size of the last step relative to the largest valid step, and bounds on the errors of the step.
 
         Parameters
         ----------
@@ -586,8 +592,8 @@ def effective_share(
 ) -> FloatArray:
     """Return the effective share of the rows that determine each coefficient, shape (c,).
 
-    Let q be a row's contribution to a coefficient's error under the model. The share is ``(mean q^2)^2 / mean q^4``. It
-    is computed at several quantiles of the coefficient's distribution, and the smallest share is returned.
+    Let q be a row's contribution to a coefficient's error under the model. The share is ``(mean q^2)^2 / mean q^4``.
+    The share is computed with the coefficient at several quantiles of its distribution; the smallest is returned.
 
     Parameters
     ----------
@@ -602,7 +608,7 @@ def effective_share(
     spread : ndarray, shape (m, m)
         Expected second moments of the score, including noise.
     to_coefficients : ndarray, shape (c, m)
-        Matrix that maps coordinates to the coefficients.
+        Matrix that maps the m coordinates to the coefficients in the user's units.
     """
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T
@@ -619,7 +625,7 @@ def effective_share(
 def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
     """Return a mask of coefficients with too few effective rows for a normal approximation, and notes on them.
 
-    Columns with a rare value in too few rows are also in the mask.
+    The mask also contains two-valued columns whose rarer value occurs in too few rows.
     """
     few, notes = effective < FEW_OUTCOMES, []
     if few.any():
