@@ -1,9 +1,9 @@
 """Average marginal effects, released at the estimated coefficients theta.
 
 The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``; the effect of a dummy is the mean change
-of the mean response when its factor changes from the reference to its level. Each column of the formula is changed
-alone: products with other predictors are held fixed. Standard errors are conditional on the predictors in the sample.
-They include the error of theta (delta method) and the noise of the released sums.
+of the mean response when its factor changes from the reference to its level. Only one column of the formula changes at
+a time: its products with other predictors do not change. Standard errors are conditional on the predictors in the
+sample. They include the error of theta (delta method) and the noise of the released sums.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.vectors import Box
 
 QUESTION, SHARE = "marginal effects", 0.1  # name of the query, and its budget share in addition to the fit's shares
-FARTHEST = 1e6  # limit of coefficients, which may be mostly noise, against overflow
+FARTHEST = 1e6  # coefficients are clamped to this limit, because large noise could cause overflow
 
 
 def check_margins(public: PublicFacts) -> None:
@@ -52,7 +52,7 @@ def with_marginal_effects(
     ask : Ask
         Function that sends queries to the data and returns noisy releases.
     by : Noises
-        Mechanisms; `columns` answers the query.
+        Noise mechanisms; the mechanism `columns` answers the query.
     design : Design
         Map from rows to the columns of the model, without data.
     family : Family
@@ -71,7 +71,7 @@ def with_marginal_effects(
     totals, spread = row.sizes * release.value, row.sizes * np.sqrt(release.law.variance())
     rows = max(float(totals[0]), 2 * float(spread[0]), 1.0)
     means = totals / rows
-    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projects on the directions in which rows have information
+    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projection on directions about which rows have information
     place = {j: 2 + c + (1 + c) * k for k, j in enumerate(j for group in groups for j in group.columns)}
     lost = lost_effects(design, levels)
     columns = range(int(design.intercept), c)

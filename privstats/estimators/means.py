@@ -1,4 +1,4 @@
-"""Means of columns, by group: sums of values and, at no extra cost in budget, of their squares are released."""
+"""Means of columns, by group, from released sums; sums of squares are released at no extra budget."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from privstats.sets.vectors import Squares
 class Means:
     """Estimator of means: noisy sums of columns and of their squares, divided by noisy numbers of rows.
 
-    Values are clamped to declared bounds; the sums of squares, which the variance needs, cost no extra budget (see
-    `Squares`). The sums of all groups are one release.
+    Values are clamped to declared bounds. The variance needs sums of squares, which cost no extra budget (see
+    `Squares`). The sums of all groups are released together.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the private query for all sums, and the set of the values of a row in one group."""
+        """Return the query for all sums, and the set in which the values of a row lie."""
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)
@@ -51,7 +51,10 @@ class Means:
         return Sum("sums", grouping.rows(of), grouping.within(within)), within
 
     def noise_variances(self, ask: Laws, public: PublicFacts) -> tuple[float, float]:
-        """Return the noise variances of a group's count and of a column's sum in half-ranges; no budget is spent."""
+        """Return the noise variances of a group's count and of a column's sum; no budget is spent.
+
+        The unit of the sum is the half-range of the column. The variance of the count is 0 if it is not released.
+        """
         question, within = self._question(public)
         variance = ask.law(question, by=self.noise).variance()
         return (float(variance[0]) if within.counted else 0.0), float(variance[int(within.counted)])
@@ -120,7 +123,7 @@ def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
 def _places(within: Squares, cells: int) -> IntArray:
     """Return the positions, in a release, of each group's count, sums and sums of squares; -1 if not released.
 
-    The shape is (groups, 1 + 2 columns); without groups, one group has all rows.
+    The shape is (groups, 1 + 2 columns). Without groups, there is one group with all rows.
     """
     k = within.k
     one = np.full(1 + 2 * k, -1, dtype=np.int64)

@@ -37,7 +37,7 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import is_number
 from privstats.sets.vectors import Ball, Products
 
-LENGTH = math.sqrt(2.0)  # default of C: rows longer than C are given less weight
+LENGTH = math.sqrt(2.0)  # default of C; rows longer than C have weights below 1
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bounds, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
@@ -66,14 +66,14 @@ class NoisyGradientDescent:
     matrix therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal (in the paper 2 r^2
     everywhere).
 
-    Intervals: with M the Hessian and ``R = I - eta M`` the noise of the last iterate has the covariance
-    ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``, to which the sandwich is added. The remaining
-    error of the start, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of M below half the noise's largest
-    eigenvalue (`edge`) are raised to this value. This is justified for predictors with declared scales (`Scale`), which
-    imply larger variances, unless the predictors are collinear. If noise exceeds the information on some combination of
-    the predictors, a note states that intervals then rest on the declared scales. If a predictor has no declared scale,
-    the remaining error is computed from a lower bound on M. Directions in which more than the share `MOST_LEFT` of the
-    start's error may remain are not reported.
+    Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
+    covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich is added to this
+    covariance. The remaining error of the starting value, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of
+    M below half the noise's largest eigenvalue (`edge`) are raised to this value. This is justified for predictors with
+    declared scales (`Scale`), which imply larger variances, unless the predictors are collinear. If noise exceeds the
+    information on some combination of the predictors, a note states that intervals then rest on the declared scales. If
+    a predictor has no declared scale, the remaining error is computed from a lower bound on M. Directions in which more
+    than the share `MOST_LEFT` of the starting value's error may remain are not reported.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class NoisyGradientDescent:
         return self.with_intervals(rows, at, path, hessian, meat, known)
 
     def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
-        """Return the estimate without intervals; its noise is computed for synthetic rows uniform in the bounds."""
+        """Return the estimate without intervals, with its noise covariance for synthetic rows uniform in the bounds."""
         weight = np.minimum(1.0, self.clip**2 / ((filling_rows(rows.box) / rows.scales) ** 2).sum(axis=1))
         filled = filling_hessian(rows.box, public, weight * self.loss.largest_slope) / rows.n
         M = raise_eigenvalues(filled / np.outer(rows.scales, rows.scales), 0.0, self.curvature)
@@ -188,9 +188,9 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate, whose error contains sampling error, the noise of all steps and a remaining error.
+        """Return the last iterate with its errors: sampling error, the noise of all steps and a remaining error.
 
-        The remaining error is the part of the starting coefficients' error that the steps have not removed.
+        The remaining error is the part of the starting value's error that the steps have not removed.
         """
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
@@ -224,7 +224,7 @@ class NoisyGradientDescent:
         return replace(estimate, remarks=self.remarks(estimate, one))
 
     def remarks(self, estimate: NormalEstimate, one: FloatArray) -> tuple[Note, ...]:
-        """Return notes on the method to use instead, and on coefficients for which the steps have not converged.
+        """Return a note on a more precise method, and notes if steps have not converged or intervals rest on scales.
 
         Parameters
         ----------
@@ -419,8 +419,8 @@ class ScaledRows:
         item : str
             Label of the query: the number of the step.
         present : float
-            Number of rows used. The query subtracts a constant from the scale's score in each row; the sum of these
-            constants is added back.
+            Number of rows used. The query subtracts a constant from the scale's score in each row; `present` times this
+            constant is added back.
 
         Returns
         -------
@@ -457,15 +457,16 @@ class ScaledRows:
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
-        """Return the function that computes the scores of rows.
+        """Return the function that maps rows to their scores or, if `squared`, to the vectors of the Hessian.
 
-        If `squared`, it computes vectors whose outer products add up to the Hessian instead of scores.
+        The outer products of the vectors of the Hessian, added up over rows, are the Hessian. The matrix P maps a row z
+        to the predictors in the score.
         """
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
 
 def edge(matrix: NoisyMatrix) -> float:
-    """Return the largest eigenvalue of a p x p matrix's noise, approximately ``sqrt(2 p)`` sds of a diagonal entry."""
+    """Return the largest eigenvalue of a p x p matrix's noise: about ``sqrt(2 p)`` noise sds of a diagonal entry."""
     p = len(matrix.value)
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 
@@ -477,6 +478,6 @@ def root_of(matrix: FloatArray) -> FloatArray:
 
 
 def instead(loss: Loss) -> str:
-    """Return the arguments that select the method with shorter intervals, such as mech='newton', for notes."""
+    """Return the user's arguments for the method with shorter intervals, such as mech='newton'; notes contain them."""
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

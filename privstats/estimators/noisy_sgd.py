@@ -30,7 +30,7 @@ FARTHER = 1.000001  # factor by which the bound on row lengths is enlarged, to a
 class NoisyStochasticDescent:
     """Estimator by gradient steps on random subsamples of fixed size; only the last iterate is released.
 
-    Privacy: the mechanism `NoisySGD` spends the whole budget (eps, delta); neighbours replace one row, n is public. The
+    Privacy: the mechanism `NoisySGD` spends the whole budget (eps, delta). Neighbours replace one row; n is public. The
     unit of a numeric column, and of the response, is its declared scale, or by default its half-range divided by
     sqrt(3).
 
@@ -83,7 +83,7 @@ class NoisyStochasticDescent:
 
     @property
     def row_loss(self) -> Loss:
-        """Loss of a row with scaled columns; for a likelihood, the response keeps its own unit."""
+        """Loss of a row, for columns in units of their scales; the response of a likelihood is not scaled."""
         if isinstance(self.loss, HuberLoss):
             return type(self.loss)(clip=float(self.tuning))
         assert isinstance(self.loss, Likelihood)

@@ -117,9 +117,9 @@ def hessian_share(noise: float) -> float:
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
-    """Return the length to which weights shorten longer rows: the length with the shortest interval.
+    """Return the radius to which weights shorten longer rows, chosen for the shortest interval.
 
-    The interval includes the bound on the bias that the weights cause.
+    The length of the interval includes the bound on the bias that the weights cause.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the mean Fisher information of synthetic rows about their linear predictors, at `at`."""
+        """Return the mean Fisher information of synthetic rows about their linear predictors, at coefficients `at`."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:
@@ -237,11 +237,11 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(matrix.nearest_positive(1e-3 * self.rows)), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum of products of weighted scores; add the expected amount that shortening the scores removes.
+        """Release the sum of products of weighted scores; add the amount that shortening is expected to remove.
 
-        Scores of a rare outcome are longer than Hessian rows: their ratio is the square root of the odds against the
-        outcome. The radius balances noise against the removed amount. The expectation of this amount under the model is
-        computed with synthetic rows.
+        The score of a row with a rare outcome is longer than the row's vector in the Hessian. The ratio of the two
+        lengths is the square root of the odds against the outcome. The radius balances noise against the removed
+        amount. The expectation of this amount under the model is computed with synthetic rows.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
@@ -260,7 +260,7 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the query for the Hessian of weighted rows or, unless `squared`, for products of weighted scores."""
+        """Return the query for the Hessian of weighted rows or, if not `squared`, for products of weighted scores."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)

@@ -80,7 +80,7 @@ class Problem:
 
     @classmethod
     def of(cls, problem: Problem, **own: Any) -> Self:
-        """Return an estimation problem as an instance of this class, with values for the class's further fields."""
+        """Return an instance of this class with the fields of an estimation problem and, in `own`, its other fields."""
         return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
 
     @property
@@ -101,7 +101,7 @@ class Problem:
         return self.public.by_unit
 
     def total(self, number: float) -> Whole | None:
-        """Return the total of a histogram's counts, with the sd of its error; None if rows have weights.
+        """Return the total of a histogram's counts, with its standard error; None if rows have weights.
 
         The total is `number`. With privacy units (persons), `number` is only an upper bound of the total, because a
         unit may have no row that is used.
@@ -121,17 +121,16 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            The user's choice. With "cautious", the assumption is ``TAILS["cautious"]``. With "usual", the assumption
-            depends on the kind of score: its name in `TAILS` is `scores`. A hidden bin is a bin of the histogram of
-            score lengths whose count does not exceed noise. If `scores` is "usual" too, the true counts in hidden bins
-            are assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)`` times `RESIDUE` noise
-            sds, for m coordinates. If, in addition, a predictor's bounds are far beyond its values, long scores are
-            possible. The assumption is then "far": the true counts may exceed the extrapolated counts by `RESIDUE`
-            noise sds, and each extrapolated count is half the previous count, the largest ratio with a finite variance.
+            The user's choice. With "cautious", the assumption is ``TAILS["cautious"]``. With "usual", the assumption is
+            ``TAILS[scores]``, with two exceptions if `scores` is "usual" too. If the bounds of a predictor are far
+            beyond its values, long scores are possible, and the assumption is ``TAILS["far"]``. Otherwise the true
+            counts in hidden bins are assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)``
+            times `RESIDUE` noise sds, for m coordinates. Hidden bins are the bins of the histogram of score lengths
+            with counts below noise.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
-            Name in `TAILS` of the assumption that the user's choice "usual" stands for.
+            Kind of score: the name in `TAILS` of the assumption that is used if `tail` is "usual".
         """
         if tail == "usual":
             tail = "far" if scores == "usual" and self.far_columns else scores
@@ -361,7 +360,7 @@ class Doubts:
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
-        Variance of the score that replaces the step's variance of the score and includes the Hessian's noise.
+        Variance of the score that includes the Hessian's noise; it replaces the variance in `Step`.
     clipped : tuple of Allowance
         Bounds on further biases of the score.
     moved : tuple of Allowance
@@ -411,18 +410,19 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class OneStep(Problem, ABC):
-    """The one-step method, from an estimation problem to an equation. Subclasses are for losses and mechanisms.
+    """The one-step method, from an estimation problem to an estimating equation. Each subclass is for one method.
 
     Attributes
     ----------
     unit_of_slopes : str
-        Unit in which slopes at levels left out of the fit may differ from others (`LEFT_OUT`): "residuals", or "eta".
+        Unit of the assumed difference between slopes at left-out and at kept levels (`LEFT_OUT`): "residuals" (residual
+        scales) or "eta" (the linear predictor).
     """
 
     unit_of_slopes: ClassVar[str] = "residuals"
 
     def equation(self, more: bool = False) -> Fitted:
-        """Make all releases and return the estimating equation; `more` says whether the caller has further queries."""
+        """Make all releases and return the estimating equation; `more` is True if the caller sends further queries."""
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -495,7 +495,7 @@ class OneStep(Problem, ABC):
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without the constants of levels that noise hides, and notes; by default all remain."""
+        """Return the equation without the constants of levels that noise hides, and notes; the default removes none."""
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
@@ -503,7 +503,7 @@ class OneStep(Problem, ABC):
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
-        """Return the typical size of a coordinate of a row's last score; by default 1.
+        """Return the typical absolute value of a coordinate of a row's score; by default 1.
 
         The default is for losses whose derivative psi has standard deviation 1.
         """
@@ -530,13 +530,13 @@ class OneStep(Problem, ABC):
         """Return the score's variance as a diagonal matrix, from released squares of the score's entries.
 
         The histogram determines the total variance, and the released squares divide the total among coordinates. The
-        squares are first shrunk toward their mean, by the share of their differences that noise explains. The variance
-        of a coordinate is at least the coordinate's released square, which is computed from shortened scores.
+        squares are first shrunk toward their mean, by the share of their variance that is due to noise. The variance of
+        a coordinate is at least the coordinate's released square, which is computed from shortened scores.
 
         Parameters
         ----------
         of : callable
-            Row function of the scores, clipped as in the perturbed loss.
+            Function that maps rows to their scores, clipped as in the perturbed loss.
         clip : Clip
             Clipping threshold of the scores, with its bias bound.
         last : LastRelease
@@ -556,7 +556,7 @@ class OneStep(Problem, ABC):
     # the last release by default: a clipped score
     @property
     def asks_meat(self) -> bool:
-        """Whether products of the last scores are released by a separate query if the score's release lacks them."""
+        """Whether a separate query releases products of the last scores if the release of the score does not."""
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
