@@ -1,9 +1,9 @@
 """Least squares by the minimiser of a perturbed loss with clipped scores (row length times residual).
 
-A perturbed minimiser uses the exact Hessian inside the mechanism, unlike Newton steps. A released Hessian is needed
-only for inference and to remove the ridge's bias. Comments in the code number the stages: 1 rough second moments (the
-coarse matrix) and, if they are too noisy, second moments of whitened rows; 2 lengths of scores; 3 coefficients;
-4 squared scores.
+Unlike Newton steps, the mechanism minimises the perturbed loss with the exact Hessian. A released Hessian is needed
+only for inference and to remove the bias of the ridge. Comments in the code number the stages: 1 rough second moments
+(the coarse matrix) and, if they are too noisy, second moments of whitened rows; 2 lengths of scores; 3 coefficients; 4
+squared scores.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
 score). Because the normal equations are linear, the least-squares solution is exactly
@@ -69,7 +69,7 @@ from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # factor by which the bound on row lengths is enlarged, to allow for rounding errors
-LONGEST_SIZE = 2.0**40  # ratio of the largest to the smallest score length in the bins; floating point resolves it
+LONGEST_SIZE = 2.0**40  # largest ratio of two score lengths in the bins, small enough for floating point
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +79,10 @@ class TwoStrips(Lengths):
     Parameters
     ----------
     lost : float
-        Bound on the bias of one coordinate of the score that is due to rows shortened to the curvature limit. The lost
-        length of a score is the part of its length that shortening of its row removes; a histogram of lost lengths is
-        released. If no count of this histogram exceeds noise, the first bin is assumed to have a count of one noise
-        sd, and the other bins are assumed to be empty.
+        Bound on the bias of one coordinate of the score that is due to rows shortened to the curvature limit. It is
+        computed from a released histogram of lost lengths: if a row is shortened, its score loses a part of its length.
+        If no count of this histogram exceeds noise, one noise sd is assumed as the count of the first bin, and 0 as the
+        counts of all other bins.
     """
 
     lost: float = 0.0
@@ -91,12 +91,12 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return denoised counts of a histogram with two ranges of bins: score lengths, and lengths lost by shortening.
+        """Return denoised counts of a histogram with bins for score lengths and bins for lengths removed by shortening.
 
         Parameters
         ----------
         counts : Release
-            Released counts of score lengths by bin. If rows are shortened, counts of lost lengths by bin follow.
+            Released counts: first the bins for score lengths; then, if rows are shortened, the bins for lost lengths.
         ends : tuple of float
             Upper ends of the bins of score lengths.
         known : Whole, optional
@@ -122,7 +122,7 @@ class TwoStrips(Lengths):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedSquares(OneStep):
-    """The fit of least squares by a perturbed minimiser: second matrix, score lengths, coefficients, squared scores.
+    """The fit of least squares by a perturbed minimiser, in the stages listed at the top of this module.
 
     Scores and residuals are in residual scales; A is the sum of ww' over rows w of whitened predictors.
 
@@ -151,17 +151,17 @@ class PerturbedSquares(OneStep):
         return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation(more)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
-        """Return the fit with the sums of squares of whitened predictors released separately, if this improves A.
+        """Release the sums of squares of whitened predictors, if noise allows; return the fit with the corrected A.
 
         A is the released matrix of second moments. Shortened rows make A too small and all intervals too long. There
-        are m squares but m (m + 1) / 2 products, so that at equal noise the rows in the release of squares may be
-        longer. Shortening can only reduce a square. Therefore the larger of the two releases of a square is used, and
-        products are scaled accordingly.
+        are m squares but m (m + 1) / 2 products. At equal noise, rows in the release of squares may therefore be longer
+        than rows in the release of A. Shortening can only reduce a square. Therefore each diagonal entry of A is
+        replaced by the released square if the square is larger, and products are scaled accordingly.
 
         Parameters
         ----------
         A : NoisyMatrix
-            A in coordinates of the start; in these coordinates A is nearly the number of rows times the identity.
+            The matrix A in coordinates of the start, approximately the number of rows times the identity.
 
         Notes
         -----
@@ -220,7 +220,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a diagonal entry in the first release of second moments, in whitened coordinates."""
+        """Largest noise sd of a diagonal entry of the coarse matrix, in coordinates of the whitened predictors."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -231,10 +231,10 @@ class PerturbedSquares(OneStep):
     def both_matrices(self) -> NoisyMatrix:
         """Return the second moments of whitened rows, from the coarse matrix and, if it is noisy, a second matrix.
 
-        The two matrices are combined along the axes along which the noises of the coarse matrix's entries are
-        uncorrelated. Rows of the second matrix are shortened until its noise is at most `SECOND_HELD` times a lower
-        bound on the smallest eigenvalue of the coarse matrix, because the second matrix must determine the direction
-        of this eigenvalue.
+        The two matrices are averaged entry by entry, in axes in which the noise of different entries of the coarse
+        matrix is uncorrelated. Rows of the second matrix are shortened until its noise is about `SECOND_HELD` times a
+        lower bound on the smallest eigenvalue of the coarse matrix, because the second matrix must determine the
+        direction of this eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -260,7 +260,7 @@ class PerturbedSquares(OneStep):
         unit : float
             Noise sd of an entry if rows are shortened to length 1.
         start : Start
-            Start whose whitened predictors are the rows.
+            Whitened predictors; a row of the query contains their values.
         noise : float
             The given share: sqrt(m) noise sds of an entry, divided by the number of rows.
         """
@@ -282,7 +282,7 @@ class PerturbedSquares(OneStep):
         radius : float
             Largest length of a score.
         curvature : float
-            Largest weight times squared length of a row.
+            Largest product of a row's weight and its squared length.
         """
         start, stretched = self.start, self.limit / radius
         most = start.largest_residual / start.sigma
@@ -291,7 +291,10 @@ class PerturbedSquares(OneStep):
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
 
     def coefficients(self, within: WeightedLosses) -> Values:
-        """Return the private query for the minimiser, as a step from the starting coefficients in residual scales."""
+        """Return the query for the minimiser of the perturbed loss.
+
+        The answer is the step from the starting coefficients to the minimiser, in residual scales.
+        """
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
         return Values("coefficients", rows, within=within, keep=self.levels.keep)
@@ -341,7 +344,7 @@ class PerturbedSquares(OneStep):
         """Release the histogram of score lengths at the starting coefficients.
 
         If the squared length of a row exceeds the curvature limit, the row is shortened at every clipping threshold.
-        The lengths that the scores of such rows lose are counted in further bins.
+        Further bins count the lengths by which the scores of shortened rows are reduced.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -391,8 +394,8 @@ class PerturbedSquares(OneStep):
         """Return the bias bound of each coordinate, shape (m,).
 
         The lengths that clipping removes are divided among coordinates in proportion to squared scores. All scores that
-        the histogram misses may affect the same coordinate. The bound for lengths that shortened rows lose is the same
-        for all coordinates.
+        the histogram misses may affect the same coordinate. The bound for rows shortened to the curvature limit is the
+        same for all coordinates.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -410,9 +413,9 @@ class PerturbedSquares(OneStep):
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the noise of A times the step, and bias bounds for extreme rows in columns with wide bounds."""
+        """Return two errors: the noise of A times the step, and bias bounds for extreme rows in wide columns."""
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
-        W = at.W @ back  # maps to the coordinates of A; along the axes V the noises of A's entries are uncorrelated
+        W = at.W @ back  # to the coordinates of A; in the axes V, noise of different entries of A is uncorrelated
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
@@ -442,7 +445,7 @@ class PerturbedSquares(OneStep):
         return float(np.sqrt(max(sd**2 - max(explained, 0.0), FLOOR * sd**2)))
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on levels left out, on wide bounds, and on values of the response at its bounds."""
+        """Return notes on left-out levels, on wide bounds, and on a response with values at its bounds."""
         reach = (1 + abs(self.start.center)) / self.start.frame.scale
         far = (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
@@ -471,7 +474,7 @@ class CutHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedHuber(PerturbedSquares):
-    """The fit by the minimiser of a perturbed Huber loss; residuals are also clipped at the loss's own threshold.
+    """The fit by the minimiser of a perturbed Huber loss, whose threshold also clips residuals.
 
     Residuals are in units of a released scale. Scores are not linear in theta, so the Hessian is released at the
     minimiser, from shortened rows with residuals inside the threshold. Whitened rows have a mean squared length of m.
@@ -536,7 +539,7 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of least squares and a further noise: the step times the information lost by shortening."""
+        """Return the errors as for least squares, and a further error: the step times the removed information."""
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

@@ -1,9 +1,9 @@
 """Regression of counts and gamma responses by the minimiser of a perturbed loss with clipped scores.
 
-With Newton steps the noise of a released Hessian multiplies the error of the step. A perturbed minimiser uses the exact
-Hessian inside the mechanism. A released Hessian is needed only for inference and to remove the ridge's bias. The rough
-fit is the same as for Newton steps. Comments in the code number the later stages: 1 a first step; 2 score lengths; 3
-coefficients; 4 Hessian and squared scores.
+With Newton steps, the noise of the released Hessian adds an error that is proportional to the length of the step. The
+mechanism of this module minimises the perturbed loss with the exact Hessian. A released Hessian is needed only for
+inference and to remove the bias of the ridge. The rough fit is the same as for Newton steps. Comments in the code
+number the later stages: 1 a first step; 2 score lengths; 3 coefficients; 4 Hessian and squared scores.
 
 Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score).
 To first order, the solution of the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)``, where tilt is the
@@ -118,7 +118,7 @@ class HessianAt(Hessian):
     Parameters
     ----------
     at : Start
-        The coefficients.
+        Coefficients at which the Hessian was released.
     """
 
     at: Start
@@ -140,7 +140,7 @@ class TiltedLogLink(LikelihoodStep):
         """Return the synthetic rows in coordinates of the predictors w."""
         return self.synthetic.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
-    # stage 1: a step toward the solution
+    # stage 1: a first step from the starting coefficients
     def pilot(self) -> Pilot:
         """Return the coefficients after a step along a clipped score.
 
@@ -176,7 +176,7 @@ class TiltedLogLink(LikelihoodStep):
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the private query for the minimiser, as a step from the coefficients of w."""
+        """Return the query for the minimiser; the answer is the step from the coefficients of w to the minimiser."""
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
@@ -228,7 +228,7 @@ class TiltedLogLink(LikelihoodStep):
         return left
 
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the length of the expected sum that clipping at each radius removes from all scores, shape (k,)."""
+        """Return the length of the sum that clipping is expected to remove from scores, for each radius, (k,)."""
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
         if not len(y):
@@ -273,7 +273,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation as it is: intervals of a few hundred rows did not hold without a level's constant."""
+        """Return the equation unchanged; without level constants, intervals from few hundred rows cover too rarely."""
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:

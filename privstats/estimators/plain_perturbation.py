@@ -42,7 +42,7 @@ SPLIT = 0.93
 class PlainPerturbedLikelihood:
     """Logistic regression by a perturbed negative log-likelihood (Awan and Slavkovic 2021, Algorithm 2).
 
-    The privacy proof is that of the mechanism `ObjectivePerturbation`. Columns are scaled to [-1, 1]. The length of a
+    The mechanism `ObjectivePerturbation` contains the proof of privacy. Columns are scaled to [-1, 1]. The length of a
     row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies
     exclude one another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. A row's
     score is no longer than the row, and the curvature p (1 - p) x x' of a row's loss has rank one. With `theta_bound`
@@ -112,8 +112,9 @@ class PlainPerturbedLikelihood:
         """Return a matrix S such that ``theta + S theta`` approximately removes the penalty that privacy requires.
 
         The penalty that the user requested (the option `ridge`) is not removed. Let gamma be the penalty to remove. The
-        step ``H^-1 gamma theta`` would remove it. H is the Hessian of rows that are uniform in their bounds. It is
-        larger than the Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let
+        step ``H^-1 gamma theta``, with H the Hessian of the data, would remove it. The Hessian of the data is not
+        released. Here H is the Hessian of rows that are uniform in their bounds. It is larger than the Hessian of most
+        data, so that a part of the penalty remains. For each eigenvalue h of H let
         ``x = gamma / (h + user's penalty)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x
         exceeds 1: then theta is mostly noise, and the penalty limits this noise.
 
@@ -130,7 +131,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row; its slope is clamped if the coefficients are bounded."""
+        """Return the loss of a row; if the coefficients are bounded, its slope is constant beyond the bound."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach
@@ -141,10 +142,10 @@ class PlainPerturbedLikelihood:
 class PlainPerturbedQuantile:
     """The minimisers of perturbed, smoothed check losses of scaled rows, one for each tau.
 
-    The privacy proof is that of the mechanism `ObjectivePerturbation`, as for `PlainPerturbedLikelihood`; slopes of a
+    The mechanism `ObjectivePerturbation` contains the proof of privacy, as for `PlainPerturbedLikelihood`. Slopes of a
     smoothed check loss are at most max(tau, 1 - tau). Privacy requires a smaller ridge if the loss is smoothed over a
-    wider interval. The half-width of the smoothing is computed from public values, such that the ridge is the share
-    `SMOOTHED_RIDGE` of the loss's curvature if the responses have the assumed density `DENSITY`.
+    wider interval. The half-width of the smoothing is computed from public values. It is chosen such that the ridge is
+    the share `SMOOTHED_RIDGE` of the loss's curvature for responses of the assumed density `DENSITY`.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ class PlainPerturbedQuantile:
 
 
 def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, float]) -> WeightedLosses:
-    """Return the set of row losses for rows within the declared bounds of the design."""
+    """Return the set of possible row losses, for rows and responses within the declared bounds."""
     frame = box.identity()
     longest = frame.longest(np.eye(box.c))
     lengths = {

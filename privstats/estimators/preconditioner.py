@@ -1,7 +1,6 @@
 """Private preconditioning: numbers of rows, a rough matrix of noisy second moments (the coarse matrix), and whitening.
 
-Docstrings use the stage numbers of `adaptive`: stage 1 releases the coarse matrix. All values in this module are public
-or released.
+Stage numbers are the stage numbers of module `adaptive`. All values in this module are public or released.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Sizes:
         return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
     def without(self, rows: float) -> Sizes:
-        """Return the numbers of rows and of scores that remain after this number of rows is left out."""
+        """Return the numbers of rows and of scores that remain after `rows` rows are left out."""
         left = max(self.rows - rows, 1.0)
         return replace(self, rows=left, scores=self.scores if self.by_unit else left)
 
@@ -85,7 +84,7 @@ class Start:
     sigma : float
         Standard deviation of psi at theta: the residual scale.
     loss : Loss
-        Loss of a row, of which psi is the derivative.
+        Loss of a row; psi is its derivative.
     offset : tuple of float
         Coefficient of the offset; empty without an offset.
     offset_reach : float
@@ -95,7 +94,7 @@ class Start:
     near_singular : bool
         Whether the second moments may be nearly singular: their smallest eigenvalue is below the noise.
     most_sigma : float
-        Upper limit of the residual standard deviation, since noise of the second moments may make `sigma` too small.
+        Upper limit of the residual standard deviation; noise in the second moments may make `sigma` too small.
     moments : NoisyMatrix, optional
         Released sum of w w' over rows, if intervals also use this release.
     """
@@ -123,7 +122,7 @@ class Start:
 
     @cached_property
     def to_theta(self) -> FloatArray:
-        """Matrix that maps coefficients of whitened predictors to coefficients of the design's columns, (c, m)."""
+        """Matrix that maps coefficients of whitened predictors to coefficients of the columns, shape (c, m)."""
         return self.frame.columns @ self.W
 
     @cached_property
@@ -165,7 +164,7 @@ class Start:
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return theta's coordinates t, (m,): ``to_theta @ t = theta`` up to directions without any information."""
+        """Return the coordinates t of theta, (m,): ``to_theta @ t = theta``, apart from the `hidden` directions."""
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)
@@ -179,7 +178,7 @@ class Start:
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return starting values for another loss than least squares, computed from the least-squares coefficients."""
+        """Return starting values for a loss other than least squares, computed from the least-squares coefficients."""
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)
@@ -205,7 +204,7 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """Release the mean squares of standardised product columns, which are not known from sums (stage 0d).
+    """Release mean squares of standardised products of columns; sums of columns do not determine them (stage 0d).
 
     Rows with large products are the longest rows, and the release of the coarse matrix shortens them. According to the
     coarse matrix alone, the variance of a squared column would be about half the true variance. A row contributes
@@ -272,10 +271,10 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Whiten again if second moments may be nearly singular: their smallest eigenvalue is below the noise (stage 1b).
+    """Whiten again if the smallest eigenvalue of the coarse matrix is below its noise; return the start (stage 1b).
 
-    Without the second whitening, the noise of the later Hessian would also exceed the smallest eigenvalue, and
-    coefficients of nearly collinear columns would not be reported.
+    Second moments of the whitened rows are released. Without the second whitening, the noise of the later Hessian would
+    also exceed the smallest eigenvalue, and coefficients of nearly collinear columns would not be reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -311,7 +310,7 @@ class Coarse:
     Parameters
     ----------
     matrix : ndarray, shape (m, m)
-        Second moments of the predictors, with eigenvalues raised to the largest eigenvalue of the noise.
+        Second moments of the predictors per row, with eigenvalues raised to at least sqrt(m) noise sds of an entry.
     slopes : ndarray, shape (m,)
         Coefficients of the predictors.
     sigma, most_sigma : float
@@ -343,8 +342,8 @@ class Coarse:
     ) -> Coarse:
         """Release second moments, and average each entry with its value in `known`, weighted by precision.
 
-        Slopes are shrunk by the share of noise in the explained variance. Shortened rows understate the variance of a
-        response with rare large values, so the variance is at least its value in `known`.
+        Slopes are shrunk by the share of noise in the explained variance. If a response has rare large values, its
+        variance over shortened rows is too small. The variance is therefore at least its value in `known`.
 
         Parameters
         ----------
@@ -400,8 +399,8 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return a basis of the standardised predictors, without directions that lack information in the rows used."""
-    if not 0 < hidden.shape[1] < frame.c:  # without any information, all directions are kept
+    """Return a basis, shape (c, m), of the directions of standardised predictors about which rows have information."""
+    if not 0 < hidden.shape[1] < frame.c:  # if all directions lack information, all are kept
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]
@@ -409,7 +408,9 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
-    """Return a noisy matrix in which eigenvalues that differ from their mean by less than noise are set to the mean.
+    """Return a noisy symmetric matrix with less noise in its eigenvalues.
+
+    Eigenvalues that do not differ from each other by more than noise are replaced by their mean.
 
     Parameters
     ----------
@@ -418,8 +419,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue. It replaces the mean if all eigenvalues differ from the mean by more than noise. The mean
-        is at least `SUM_SEEN` times the expected eigenvalue.
+        Expected eigenvalue. The mean is raised to at least `SUM_SEEN` times the expected eigenvalue.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)
@@ -440,7 +440,7 @@ def _mean_of_others(values: FloatArray, kept: NDArray[np.bool_], usual: float) -
 
 
 def roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the symmetric square root of a positive definite matrix, and the inverse of that root."""
+    """Return the symmetric square root of a positive definite matrix, and the inverse of the square root."""
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     root = np.sqrt(np.maximum(values, 1e-300))
     return (V * root) @ V.T, (V / root) @ V.T

@@ -12,6 +12,8 @@ from privstats.estimators.histogram import Clip
 def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` suffices for privacy.
 
+    The result is at least `HELD_LEAST` times m, even if this curvature requires a larger ridge.
+
     Parameters
     ----------
     ridge : float
@@ -27,9 +29,10 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
 
 
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
-    """Return the clipping threshold with the shortest interval, and its curvature bound, over all `BOUNDED_RIDGES`.
+    """Return the clipping threshold and curvature bound with the shortest interval, over all candidate ridges.
 
-    The ridge is removed with a noisy Hessian, so the interval length is multiplied by ``1 + ridge``.
+    The candidates are `BOUNDED_RIDGES`. The bias of the ridge is removed with a noisy Hessian; the length of the
+    interval is therefore multiplied by ``1 + ridge``.
 
     Parameters
     ----------
