@@ -1,10 +1,10 @@
 """Quantile regression: steps on smoothed losses or a perturbed minimiser, then two Newton steps on the check loss.
 
 The score of the check loss is bounded, so residuals need no clipping; only the length of a row's whitened predictors
-must be limited. Before the last two steps the iterate must lie in a region in which the loss is nearly quadratic. Steps
-on losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is bounded
-whatever the density of the responses. Both last steps use the same Hessian. The part of the score's change that the
-Hessian does not predict gives a bound on the Hessian's error. Comments in the code number the stages.
+must be limited. Before the last two steps, the iterate must lie in a region in which the loss is nearly quadratic.
+Steps on losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is
+bounded for every density of the responses. Both last steps use the same Hessian. The part of the score's change that
+the Hessian does not predict gives a bound on the Hessian's error. Comments in the code number the stages.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class QuantileSteps:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
-        largest eigenvalue of the noise matrix is about twice as large.
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
+        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -169,8 +169,8 @@ class PerturbedQuantile:
         Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
         are assumed than with "usual", and all shortened rows, not only a part, may affect the same coefficient.
     few : bool
-        Whether 2 min(tau, 1 - tau) x rows x eps / coefficients is below `FEW_ROWS` (`models/quantile_regression.py`).
-        Above this limit only the median has intervals.
+        Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
+        (`models/quantile_regression.py`). Above this limit, only the median has intervals.
     shares : mapping of str to float
         Default budget shares, by name of the query.
     """
@@ -191,8 +191,8 @@ class PerturbedQuantile:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry per row, for c columns of variance 1. The
-        largest eigenvalue of the noise matrix is about twice as large.
+        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
+        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -204,7 +204,7 @@ class PerturbedQuantile:
         if not public.intervals:
             return PointEstimate.alone(estimate, estimate.hidden)
         unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5 and not self.few)
-        if public.by_unit:  # the sampling variance holds for independent rows only
+        if public.by_unit:  # the sampling variance is valid only for independent rows
             unproved = (note("dependent rows", unit="unit"),)
         return PointEstimate.of(estimate, unproved) if unproved else estimate
 
@@ -216,12 +216,12 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return a logistic distribution's density at the outermost quantile, divided by its density at the median."""
+    """Return a logistic distribution's density at the outermost tau-quantile, divided by the density at the median."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
 def item_of(taus: tuple[float, ...], tau: float) -> str:
-    """Return a label of the queries for one tau; empty if there is only one tau."""
+    """Return the label of the queries for `tau`; an empty label if there is only one tau."""
     return f"tau = {tau:g}" if len(taus) > 1 else ""
 
 
@@ -260,7 +260,7 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Make the common releases. The share of an optional query is a part of the share of the first tau's score."""
+        """Make the releases that all quantiles share; optional queries use budget of the score for the first tau."""
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
         plain = TransformedBox(public.design)
@@ -284,7 +284,7 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Make the releases of each quantile regression; return the estimating equations."""
+        """Make the further releases for each tau; return the estimating equations, one for each tau."""
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
         return [step.equation(more=step is not steps[-1]) for step in steps]
@@ -293,7 +293,8 @@ class Shared:
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     """Release the median and the scale of the response minus the offset, in half-ranges.
 
-    Both are computed from released order statistics, whose noise does not depend on the bounds.
+    Median and scale are computed from released order statistics. The noise of order statistics does not depend on the
+    bounds.
     """
     theta = np.r_[np.zeros(box.c), box.offset, 0.0]
     most = 1.0 + box.offset_reach
@@ -307,7 +308,7 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
 def log_size(
     ask: Ask, theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
 ) -> float:
-    """Release the quantile of |residual - center| as a noisy order statistic, which is drawn on a logarithmic axis.
+    """Release a quantile of |residual - center| as a noisy order statistic, drawn on a logarithmic axis.
 
     Parameters
     ----------
@@ -316,7 +317,7 @@ def log_size(
     theta : ndarray, shape (width,)
         Weights whose product with a row is the row's linear predictor.
     center : float
-        The subtracted centre of the residuals.
+        Centre that is subtracted from the residuals.
     order : float
         Probability of the quantile.
     least, most : float
@@ -340,9 +341,9 @@ class Residuals:
     quantile : float
         Tau-quantile of the residuals: 0 at the true coefficients.
     density : float
-        Density of the residuals at that quantile.
+        Density of the residuals at the tau-quantile.
     sigma : float
-        Residual scale: standard deviation of the normal distribution with the density `density` at its tau-quantile.
+        Residual scale: sd of the normal distribution that has the density `density` at its own tau-quantile.
     """
 
     quantile: float
@@ -365,7 +366,9 @@ class Centred(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class Tried(Centred):
-    """Coefficients after one step on the check loss; the next score shows how far the loss is from quadratic.
+    """Coefficients after one step on the check loss.
+
+    The next score shows by how much the loss differs from a quadratic function.
 
     Parameters
     ----------
@@ -374,7 +377,7 @@ class Tried(Centred):
     density : Density
         The Hessian before the step.
     step : ndarray, shape (m,)
-        The step.
+        Change of the coordinates of the coefficients in the step.
     """
 
     first: LastRelease
@@ -382,10 +385,10 @@ class Tried(Centred):
     step: FloatArray
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error with which the Hessian predicts the change of the score; at most 1.
+        """Return the relative error with which the Hessian predicts the score's change in the step; at most 1.
 
-        For a quadratic loss the two scores differ by the Hessian times the step, plus noise. The expected square of the
-        noise is subtracted from the squared error.
+        For a quadratic loss, the scores before and after the step differ by the Hessian times the step, plus noise. The
+        expected square of the noise is subtracted from the squared error.
         """
         predicted = self.density.matrix.power(1.0) @ self.step
         missed = self.first.value - last.value - predicted
@@ -395,14 +398,17 @@ class Tried(Centred):
         return min(float(np.sqrt(excess / (float(predicted @ predicted) + explained))), 1.0)
 
     def unpredicted(self, last: LastRelease, least: float) -> float:
-        """Return the mean square, per coordinate, of the last score's change that the Hessian does not predict.
+        """Return the expected squared error, per coordinate, of the score's predicted change along the last step.
+
+        A Newton step is predicted to change the score to zero, so the predicted change is the last score without its
+        noise. The relative error of the prediction is estimated by `wrong`.
 
         Parameters
         ----------
         last : LastRelease
             The last released score, with its noise.
         least : float
-            Lower limit of the unpredicted part, over the change.
+            Lower limit of the relative error of the prediction.
         """
         change = max(float(last.value @ last.value - np.trace(last.noise.covariance())), 0.0)
         return min(max(self.wrong(last), least), 1.0) ** 2 * change / len(last.value)
@@ -410,7 +416,7 @@ class Tried(Centred):
 
 @dataclass(frozen=True, eq=False)
 class OneOrder(OneStep):
-    """The fit of one quantile: the parts common to its methods; subclasses find the starting coefficients.
+    """The fit of one quantile: all parts but the starting coefficients, which subclasses compute.
 
     Parameters
     ----------
@@ -492,7 +498,7 @@ class OneOrder(OneStep):
         return Tried(start.moved(step), centred.residuals, first, density, step)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
-        """Return the query for the score of the check loss (smoothed with half-width h), for shortened rows.
+        """Return the query for the score of the check loss, smoothed with half-width h (0 without smoothing).
 
         Rows longer than `radius` are shortened to the length `radius`.
         """
@@ -509,7 +515,7 @@ class OneOrder(OneStep):
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
 
     def lengths(self, w: Start) -> Lengths:
-        """Return the histogram of row lengths for all quantiles, because scores are about as long as rows."""
+        """Return the histogram of row lengths, the same for all quantiles: scores are about as long as rows."""
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
@@ -518,7 +524,7 @@ class OneOrder(OneStep):
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
-        """Return the previous step's Hessian; release the excess of rows whose responses equal the fitted quantile."""
+        """Return the Hessian of the previous step; release the number of responses that equal the fitted quantile."""
         density, start = pilot.density, last.at
         spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
         inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
@@ -532,7 +538,7 @@ class OneOrder(OneStep):
     def density(self, centred: Centred, clip: Clip) -> Density:
         """Release a kernel estimate of the Hessian, and counts of rows near the fitted quantile.
 
-        The level of the density at the quantile is computed from the counts.
+        The counts give the density at the quantile, to which the kernel estimate is scaled.
         """
         start, residuals = centred.start, centred.residuals
         m, sigma, f0 = self.m, residuals.sigma, residuals.density
@@ -563,10 +569,10 @@ class OneOrder(OneStep):
         start : Start
             Coefficients of the linear predictor.
         kernel, narrow : float
-            Half-widths of the Hessian's kernel and of the kernel for the density's level.
+            Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile.
         """
         t, one = self.along(start.theta), self.constant
-        mean = float(one @ t) / max(float(one @ one), 1e-300)  # whitened predictors without a constant have mean 0
+        mean = float(one @ t) / max(float(one @ one), 1e-300)  # all other directions of w have mean 0
         low, width, bins = bins_near(mean, float(np.linalg.norm(t - mean * one)), kernel, narrow)
         offset = np.r_[np.zeros(self.box.c), self.box.offset, 0.0]
         return Sum("equal responses", BinOfResidual(offset, low, width), Cells(bins + 2), self.keep, self.label(""))
@@ -604,7 +610,8 @@ class OneOrder(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return noise and bias bounds due to errors of the density.
 
-        No coefficient is reported if the last step was too long, or the fit too far from a constant fit.
+        No coefficient is reported if the last step was too long, if the fit is too far from a constant fit, or if the
+        responses near the quantile have few distinct values.
         """
         m, density, names = self.m, step.hessian, tuple(self.box.design.names)
         length = float(np.linalg.norm(step.step))
@@ -641,11 +648,12 @@ class Density(Hessian):
         Half-width of the kernel for rows of typical length. The loss is nearly quadratic over steps of about this
         length.
     wide : float
-        Half-width of the kernel in residual scales. A wide kernel is biased if the scale varies with the predictors.
+        Half-width of the kernel in residual scales. The estimate of a wide kernel is biased if the scale of residuals
+        varies with the predictors.
     relative : float
         Relative standard error of the density at the quantile.
     narrow : float
-        Half-width of the kernel for the level of the density.
+        Half-width of the kernel for the density at the quantile.
     few_values : bool
         Whether the responses near the quantile have few distinct values.
     atom : float
@@ -668,7 +676,7 @@ class CheckSteps(OneOrder):
     def centred(self) -> Centred:
         m, n = self.m, self.rows
 
-        # stage 2: an approximate quantile; then steps on smoothed losses, which cannot overshoot (bounded curvature)
+        # stage 2: an approximate quantile; then steps on smoothed losses: bounded curvature prevents too long steps
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
@@ -680,7 +688,7 @@ class CheckSteps(OneOrder):
         residuals = self.residuals(start, "second")
         start = self.recentred(start, residuals)
 
-        # stage 3: damped Newton steps on a less smooth loss
+        # stage 3: damped Newton steps on losses with less smoothing
         curvature = self.rough_hessian(start, residuals, SECOND_WIDTHS[0] * residuals.sigma, held)
         for k, smooth in enumerate(SECOND_WIDTHS):
             h = smooth * residuals.sigma
@@ -709,9 +717,10 @@ class CheckSteps(OneOrder):
         return self.tau * (1 - self.tau) * max(squares, self.rows) * self.sizes.scores / self.rows
 
     def level(self, meat: NoisyMatrix, usual: float) -> float:
-        """Return the mean eigenvalue of a noisy score variance, shrunk toward `usual` by the noise in the difference.
+        """Return the mean eigenvalue of a noisy score variance, shrunk toward its expected value `usual`.
 
-        At tau = .5 the squared derivative of the check loss is 1/4 for every row, so that `usual` is exact.
+        The difference from `usual` is shrunk by the share of its square that is due to noise. At tau = .5 the squared
+        derivative of the check loss is 1/4 for every row, so `usual` is exact.
         """
         if self.tau == 0.5:
             return usual
@@ -723,7 +732,7 @@ class CheckSteps(OneOrder):
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
         """Release the Hessian of the smoothed loss (half-width h), with rows shortened to the length `held`.
 
-        Eigenvalues below their noise, or below `PILOT_RIDGE` times the expected eigenvalue, are raised to these limits.
+        Eigenvalues are raised to at least their noise, and at least `PILOT_RIDGE` times the expected eigenvalue.
         """
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))

@@ -1,9 +1,9 @@
 """Medians and quantiles of columns, by group, with intervals between two order statistics.
 
 An interval for a quantile needs no density estimate, because its endpoints are also order statistics. The ranks of the
-endpoints differ from the quantile's rank by a margin for sampling error and the noise of ranks. The rank mechanism
-draws all quantiles of a column and all endpoints of intervals at once, at little more than the cost of one quantile.
-Other mechanisms need a second release for the endpoints.
+endpoints differ from the rank of the quantile by a margin for sampling error and for noise. The rank mechanism draws
+all quantiles of a column and all endpoints of intervals at once, at little more than the cost of one quantile. Other
+mechanisms need a second release for the endpoints.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Quantiles(ABC):
     confidence : float
         Confidence level of the released intervals; intervals at other levels are computed from the released intervals.
     grid : float or mapping, optional
-        Step between a column's possible values. If no step is declared and intervals are requested, it is estimated.
+        Step between a column's possible values. If no step is declared and intervals are requested, a private test
+        looks for one.
     neighbors : Neighbors
         Neighbouring relation; with several rows per privacy unit (person) there are no intervals.
     """
@@ -129,9 +130,11 @@ class Quantiles(ABC):
     def _coarse(
         self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> tuple[ColumnFacts, ...]:
-        """Return the columns with grids that are coarse enough for the budget.
+        """Return the columns with grids that are coarse enough for the budget and the numbers of rows.
 
-        The number of grid points is limited by each group that is large enough for an interval.
+        On a grid with too many points, drawn quantiles often lie in a gap beside a value that many rows share, instead
+        of at this value. The limit on the number of points is the smallest of the limits for all groups that are large
+        enough for an interval.
         """
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
@@ -143,7 +146,7 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return the queries for the endpoints of each column's intervals, and also for the quantiles if `together`.
+        """Return a query and its mechanism for each column's interval endpoints, and also quantiles if `together`.
 
         Endpoints are drawn only for intervals that can reach the confidence level.
         """
@@ -165,7 +168,7 @@ class Quantiles(ABC):
         laws: Sequence[Ends],
         rows: RowNumbers,
     ) -> OrderStatisticEstimate:
-        """Return the estimate.
+        """Return the quantiles with their intervals and notes.
 
         The array `values` contains quantiles, shape (columns times groups, len(q)), and `ends` contains the endpoints
         of their intervals, shape (columns times groups, len(q), 2), with NaN for a missing interval.
@@ -247,7 +250,7 @@ class ChosenQuantiles(Quantiles):
         ]
         values = np.stack([release.value for release in ask.together(pairs)])
         values = values.reshape(len(self.q), -1).T.copy()
-        for row in values:  # quantiles that were released are sorted; missing ones keep their positions
+        for row in values:  # released quantiles are sorted; missing quantiles keep their positions
             row[~np.isnan(row)] = np.sort(row[~np.isnan(row)])
         return values
 
@@ -295,7 +298,7 @@ class ApproximateQuantiles(Quantiles):
 
     This is the algorithm ApproximateQuantiles of Kaplan, Schnapp and Stemmer (2022). Released quantiles partition the
     rows into groups, and the queries about all groups of a round are answered under parallel composition. Therefore m
-    quantiles take about log2(m) + 1 rounds.
+    quantiles need about log2(m) + 1 rounds.
     """
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
@@ -318,7 +321,7 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return, for each gap between released quantiles, the probability within the gap of the next quantile.
+        """Return, for each gap between released quantiles, the next quantile's probability among the rows in the gap.
 
         The probability is None for a gap in which no quantile is left to release.
         """
@@ -333,7 +336,7 @@ class ApproximateQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class Stretch:
-    """Positions ``first <= k < last`` of the quantiles still to release between two released quantiles."""
+    """Range ``first <= k < last`` of positions of unreleased quantiles between two neighbouring released quantiles."""
 
     first: int
     last: int
@@ -413,7 +416,7 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
 
 
 def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
-    """Return a note on missing intervals, with the factor by which the number of rows would have to increase."""
+    """Return a note on missing intervals, with the factor by which the number of rows must increase to obtain them."""
     if not short.any():
         return ()
     about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
@@ -435,7 +438,7 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _times(law: Ends, n: float, order: int) -> float:
-    """Return the factor, to 1 %, by which the number of rows must increase for an interval to exist."""
+    """Return the factor (rounded up by at most 1 %) by which n rows must increase for an interval to exist."""
 
     def short(times: float) -> bool:
         draw = law.hopeful(times * n)

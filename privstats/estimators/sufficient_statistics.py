@@ -40,7 +40,7 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 6.0  # smallest released count of a level, in noise sds, by which a sum over the level may be divided
+LEVEL_SEEN = 6.0  # smallest released count of a level, in noise sds, that may be a divisor of a sum over the level
 
 Z = float(ndtri(0.975))  # normal quantile for a 95 % interval
 
@@ -98,8 +98,8 @@ class UnclippedSquares(Problem):
     def unexplained(self, sigma: float) -> float:
         """Return the root of the largest sum of squares that unidentified directions may explain.
 
-        The fit leaves this sum of squares in the residuals. Therefore the residual scale `sigma` and the size of the
-        response limit it.
+        The fit leaves this sum of squares in the residuals. It is therefore limited by the residual scale `sigma`, and
+        by the size of the response.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
@@ -129,7 +129,7 @@ class UnclippedSquares(Problem):
 
 @dataclass(frozen=True, eq=False)
 class Moments(UnclippedSquares):
-    """Least squares from released moments of (1, columns, response); the Hessian and the score have the same noise.
+    """Least squares from one noisy matrix: the released second moments of (1, columns, response).
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Moments(UnclippedSquares):
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
-        """Return whether the count of a factor level with this number of rows exceeds the noise of the moments."""
+        """Return whether the count of a factor level with `rows` rows would exceed the noise of the moments."""
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
         return bool(rows > HIDDEN * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
@@ -202,7 +202,7 @@ class Moments(UnclippedSquares):
         return here.solved(both) if self.ridge is None else here.penalised(both, here.unseen(both.first(self.box.c)))
 
     def penalised(self, both: NoisyMatrix, hidden: FloatArray) -> Estimate:
-        """Return penalised coefficients without std errors, because their bias is unknown.
+        """Return penalised coefficients; they have no std errors, because the bias due to the penalty is unknown.
 
         If the user gives no ridge, each eigenvalue of the slopes' moments that is below the noise is raised to the
         noise, and no other eigenvalue is changed. The size of the error is unknown along the `hidden` directions, shape
@@ -230,13 +230,13 @@ class Moments(UnclippedSquares):
         estimate = PointEstimate(tuple(self.box.design.names), theta, said, self.sizes.diagnostics)
         if self.public.intervals:
             return replace(estimate, remarks=(*said, *self.clamped(both)))
-        # the penalty changes theta by -(inverse penalty theta); where this is not zero, the estimate is biased
+        # the penalty changes theta by -(inverse @ penalty @ theta); this change is the bias of the estimate
         hidden = np.column_stack([hidden, inverse @ penalty])
         sizes = np.linalg.norm(np.column_stack([hidden, np.abs(inverse) @ np.abs(penalty)]), axis=1)
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
-        """Return a note if the released mean and variance of the response imply values at its two bounds only."""
+        """Return a note if the released mean and variance suggest that all responses are at the two bounds."""
         one, rows = self.box.intercept, self.sizes.rows
         if one is None:
             return ()
@@ -312,7 +312,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return the directions of theta, (c, l), that depend on factor levels whose counts may be noise only."""
+        """Return the directions of theta, shape (c, l), that depend on factor levels with counts below `LEVEL_SEEN`."""
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
             if self.seen(k) == LEVEL_SEEN:
@@ -333,8 +333,8 @@ class Moments(UnclippedSquares):
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
         """Release the score variance at `start`; return the variance in the problem's coordinates, shape (m, m).
 
-        If possible, each level of a factor with more than two levels has its own coordinate. Products of the
-        coordinates of two levels are then known to be zero, without noise.
+        If possible, the factor with the most levels (at least three) has one coordinate for each level. Products of the
+        coordinates of two levels are then known to be zero and need no release.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -351,7 +351,7 @@ class Moments(UnclippedSquares):
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
         """Return the score variance, raised at each level of a factor to the variance of a two-valued response.
 
-        If an outcome is rare over all rows but frequent at a rare level, it hardly changes the released score variance.
+        An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance.
         The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``, and equals this
         maximum for a response with the two values low and high. The response is taken to have two values if the sum of
         squared residuals is at least the share `TWO_ENDED` of the maximum, summed over the rows of all levels.
@@ -452,7 +452,7 @@ class Moments(UnclippedSquares):
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
-        if np.linalg.matrix_rank(squares) > levels:  # a direction other than a level is unidentified
+        if np.linalg.matrix_rank(squares) > levels:  # some unidentified direction is not a level
             return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
@@ -464,17 +464,17 @@ class Moments(UnclippedSquares):
 
 @dataclass(frozen=True, eq=False)
 class LevelCoordinates:
-    """Whitened predictors: one for each level of a factor, and the predictors that belong to no level.
+    """Whitened predictors: one predictor for each level of a factor, and further predictors that belong to no level.
 
-    The predictor of a level is zero at the other levels.
+    The predictor of a level is zero in rows at all other levels.
 
     Parameters
     ----------
     whole : ndarray, shape (c, c)
         Matrix that maps a row of the columns to all whitened predictors.
     of_row : ndarray, shape (c, 1 + others)
-        Matrix that maps a row of the columns to the sum of the levels' predictors, which is the predictor of the row's
-        own level, and to the predictors that belong to no level.
+        Matrix that maps a row of the columns to the predictor of the row's own level (the sum of the predictors of all
+        levels) and to the predictors that belong to no level.
     """
 
     whole: FloatArray
@@ -485,9 +485,9 @@ def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> Lev
     """Return coordinates in which second moments are the identity, with a coordinate for each level of a factor.
 
     Let e be the level indicators, n_g the number of rows at level g, x the other columns, and M the means of x by
-    level. The coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R`` with a whitening matrix R, because the
-    product of two level indicators is zero and x - M'e is orthogonal to e. Counts below their noise, and eigenvalues of
-    the moments of x - M'e below their noise, are raised to the noise.
+    level. The coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R`` with a whitening matrix R. They are
+    uncorrelated, because the product of two level indicators is zero and x - M'e is orthogonal to e. Counts below their
+    noise, and eigenvalues of the moments of x - M'e below their noise, are raised to the noise.
 
     Parameters
     ----------
@@ -518,7 +518,7 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return the fit from moments of all rows and levels, which needs no earlier release."""
+    """Return the fit from moments of all rows at all levels; the fit needs no earlier release."""
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
     )
@@ -528,12 +528,13 @@ def moments_of_box(
 
 
 def least_count(count: FloatArray) -> FloatArray:
-    """Return the lower 97.5 % confidence limit of a true count whose released count exceeds `LEVEL_SEEN`, in noise sds.
+    """Return the lower 97.5 % confidence limit of a count, given that its released count exceeds `LEVEL_SEEN`.
 
-    Released counts, in noise sds, are used only above this threshold. Some exceed it only because of positive noise.
-    Given that the count exceeds the threshold, its noise has a truncated normal distribution. The limit is the true
-    count k with ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``, but at least `HIDDEN` (3 noise sds), because
-    with smaller true counts the released count rarely exceeds the threshold.
+    All counts are in noise sds. Released counts are used only above this threshold. Some released counts exceed the
+    threshold only because of positive noise. Given that the count exceeds the threshold, its noise has a truncated
+    normal distribution. The limit is the true count k with ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``,
+    but at least `HIDDEN` (3 noise sds), because with smaller true counts the released count rarely exceeds the
+    threshold.
 
     >>> least_count(np.array([6.5, 8.0, 10.0, 20.0])).round(2)
     array([ 3.  ,  5.63,  8.03, 18.04])

@@ -1,4 +1,4 @@
-"""Synthetic rows with the released moments of whitened predictors, for predictions of weighted moments."""
+"""Synthetic rows with the released moments of the whitened predictors, from which expectations are computed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SyntheticRows:
 
     @cached_property
     def second_moments(self) -> FloatArray:
-        """Second moments of the whitened predictors w: the identity minus the ridge that was added for rare levels."""
+        """Second moments of the whitened predictors w, shape (m, m): the identity minus the ridge for rare levels."""
         W = self.start.W
         return np.eye(self.start.m) - (W.T * self.levels.ridge) @ W
 
@@ -87,7 +87,7 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 
 
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
-    """Return synthetic rows z, (rows, width): independent factors with released frequencies, and normal columns."""
+    """Return synthetic rows z, shape (rows, width): factors with released frequencies, and normal columns."""
     design, rows = box.design, np.zeros((SYNTHETIC_ROWS, box.width))
     normal = standard_rows(box.c, SYNTHETIC_ROWS)
     rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])
@@ -101,7 +101,7 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
             continue
         places = (np.arange(SYNTHETIC_ROWS) + 0.5) / SYNTHETIC_ROWS
         codes = np.searchsorted(np.cumsum(counts) / counts.sum(), places).clip(0, len(counts) - 1)
-        order = np.argsort(normal[:, factor.columns[0]])  # a public order, independent of the other columns
+        order = np.argsort(normal[:, factor.columns[0]])  # a public random order, independent of the other columns
         values = np.asarray(factor.contrasts, dtype=float)[codes]
         rows[np.ix_(order, list(factor.columns))] = values
     return rows
@@ -119,7 +119,8 @@ def standard_rows(m: int, k: int) -> FloatArray:
 def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
     """Return the symmetric whitening matrix T: weighted second moments of ``rows @ T`` are the identity.
 
-    Small eigenvalues of the moments are raised. A ridge, as a share of the mean weight, is added to the moments first.
+    First, the ridge times the mean weight is added to the moments. Then eigenvalues that are tiny relative to the
+    largest eigenvalue are raised.
     """
     values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows) + weight.mean() * ridge)
     return (vectors / np.sqrt(np.maximum(values, NARROWEST * max(values[-1], 1e-300)))) @ vectors.T

@@ -1,7 +1,7 @@
 """Starting coefficients of a loss from least squares of a transformed response.
 
 Starting coefficients need only be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a
-few scales, is close enough. The queries are the queries of module `beginning`, about transformed responses.
+few scales, is close enough. The queries are the same as in module `beginning`, but about transformed responses.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TransformedAsk:
         return self.ask.together([(self._about(question), by) for question, by in pairs])
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the distribution of the noise of a planned query."""
+        """Return the distribution of the noise that the mechanism `by` would add to the answer to a query."""
         return self.ask.law(question, by=by)
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
@@ -51,7 +51,7 @@ class TransformedAsk:
         return self.ask.choose(name, lengths)
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to send the optional query with this label."""
+        """Return whether the optional query with this label is to be sent, given whether it is `wanted`."""
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:
