@@ -80,7 +80,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
-# the main query of each branch (method of estimation): optional queries take their budgets from its share
+# main query of each branch (method of estimation); optional queries take their budgets from the main query's share
 HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 
@@ -126,7 +126,7 @@ class Adaptive:
         coarse = self.coarse or shares["coarse matrix"]
         if self.loss.needs_scale:  # the Hessian and the coarse matrix get equal budget shares
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget for moments or minimiser
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # share of moments or minimiser
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -200,7 +200,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # noisy moments give a more precise sd, which overrides this
+        response = {"response_sd": scales.response_sd}  # noisy moments replace it by a more precise sd
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(

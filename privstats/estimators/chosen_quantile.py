@@ -217,11 +217,11 @@ class ChosenQuantile(ABC):
         """Return whether the number of rows and the budget are so small that noise probably dominates the estimate.
 
         Let d be the number of coefficients and n the number of rows. The drawn coefficients have a density proportional
-        to ``exp(-c |score|)``, with 1 / c the noise scale. Near the minimiser this function has a mass of about
+        to ``exp(-c |score|)``, with 1 / c the noise scale. Near the minimiser the integral of this function is about
         ``d! 2^d / (c n f)^d / det(E x x')``, for responses of density f (the constant `DENSITY`) and uniform predictors
         (``det = 3^(1 - d)``). Far from the minimiser the length of the score is at least n times `least_score`, and the
         set of possible coefficients has the volume ``(2 theta_bound)^d / d!``. Noise is assumed to dominate unless the
-        mass near the minimiser exceeds the mass far from the minimiser.
+        integral near the minimiser exceeds the integral far from the minimiser.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])
@@ -255,11 +255,12 @@ def least_score(tau: float, columns: int, intercept: bool) -> float:
     """Return a lower bound on the sup norm of the mean score at coefficients theta far from the minimiser.
 
     If all responses lie above the fitted plane, or all below, the norm is at least min(tau, 1 - tau). If the fitted
-    slope is steep, the rows with responses below the plane are the rows with the largest x. Let s be the share of these
-    rows. For x uniform on [-1, 1] the absolute entries of the mean score are ``(|s - tau|, s (1 - s))``. Their maximum
-    is smallest at the s for which both entries are equal. The norm "hull", whose unit ball is the convex hull of the
-    possible changes of the score, is at least as large as the sup norm at this s. Without an intercept, the responses
-    below a steep plane belong to the rows with one sign of x, and the norm is at least 1/4.
+    slope of a predictor x is steep, the rows with responses below the plane are the rows with the largest x. Let s be
+    the share of these rows. For x uniform on [-1, 1] the absolute entries of the mean score are
+    ``(|s - tau|, s (1 - s))``. Their maximum is smallest at the s for which both entries are equal. The norm "hull",
+    whose unit ball is the convex hull of the possible changes of the score, is at least as large as the sup norm at
+    this s. Without an intercept, the responses below a steep plane belong to the rows with one sign of x, and the norm
+    is at least 1/4.
 
     >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
     [0.049, 0.207, 0.049]

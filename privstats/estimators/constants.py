@@ -49,8 +49,8 @@ AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # noise sds above which bins after a g
 WIDE_WINDOWS = (4, 8)  # numbers of hidden bins that are summed to detect a slowly decreasing tail of counts
 RESIDUE = 1.0  # counts of score lengths in hidden bins may exceed their fitted size by this many noise sds
 FALLING = 1.1  # ratio of successive extrapolated counts of bins, divided by the ratio of the last visible counts
-ALONG_SEEN = 4.0  # at most sqrt(ALONG_SEEN / m) of the length clipped in visible bins affects one coefficient
-ALONG_HIDDEN = 2.0  # at most sqrt(ALONG_HIDDEN / m) of the length clipped in hidden bins affects one coefficient
+ALONG_SEEN = 4.0  # at most the share sqrt(ALONG_SEEN / m) of length clipped in visible bins affects one coefficient
+ALONG_HIDDEN = 2.0  # at most the share sqrt(ALONG_HIDDEN / m) of length clipped in hidden bins affects one coefficient
 PER_BIN = 5  # number of log-uniform lengths that represent a bin of the histogram
 
 # --- choice between noisy moments and Newton steps (modules histogram, adaptive, least_squares, sufficient_statistics)
@@ -105,10 +105,10 @@ DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, div
 KERNEL_WIDTH = 1.3  # half-width of the density's kernel, in residual scales, times n^1/5
 KERNEL_WITHIN = (0.15, 1.0)  # limits of the half-width of the density's kernel, in residual scales
 DENSITY_WIDEST = 0.6  # largest half-width of a kernel or smoothed loss, in residual scales; half as large for densities
-KERNEL_BEND = 0.25  # least assumed error of the predicted score change, relative, for a kernel 1 residual scale wide
+KERNEL_BEND = 0.25  # least assumed relative error of the predicted score change, at half-width 1 residual scale
 KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by KERNEL_SHAPE x h^4, with h the kernel's half-width in residual scales
 EQUAL_BINS = 0.5  # bin width of the histogram that looks for equal responses, in half-widths of the density's kernel
-FEW_VALUES = 0.6  # few values: squared differences between bins' counts exceed this share of squared counts
+FEW_VALUES = 0.6  # a response has few values if squared differences of counts exceed this share of squared counts
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # multiplier of READABLE; kernels use only a part of the rows
 FARTHEST_STEP = 1.5  # longest last step of a quantile fit along which the score is nearly linear, in kernel half-widths
 FARTHEST_PILOT = 3.0  # largest credible distance of the first fit from a constant fit, in response sds

@@ -29,9 +29,9 @@ MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts 
 class Entries:
     """Public description of the vectors (1, z) of rows, whose second moments are released; z ends with the response.
 
-    If factor columns are coded by -1 and 1, each entry is as large as the constant, and the noise of all moments is
-    proportional to the number of columns. With one indicator per level, z has a single 1 among the entries of a
-    factor: these entries add 1 to the squared length of z, at any number of levels.
+    If factor columns are coded by -1 and 1, the absolute value of each entry is 1, and the noise of all moments is
+    proportional to the number of columns. With one indicator per level, z has a single 1 among the entries of a factor:
+    these entries add 1 to the squared length of z, at any number of levels.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Test on a released histogram whether the response has few distinct values near a fitted quantile.
+"""Test whether the response has few distinct values near a fitted quantile, with a released histogram.
 
 The score of the check loss jumps at values that many responses share, and is constant between these values. If the
 range of the linear predictor contains few such values (years of schooling, heaped ages, numbers of visits), the score

@@ -1,6 +1,6 @@
 """Released scales of columns, and the bounds of the standardised columns that follow from them.
 
-Docstrings number the stages of a fit: 0 is the release of scales. All values in this module are public or released.
+The release of scales is stage 0 of a fit. All values in this module are public or released.
 """
 
 from __future__ import annotations
@@ -347,9 +347,9 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
     """Release the response's sum of squares about its released centre, in a separate query (stage 0a).
 
     A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a row moves the sum
-    by at most 1. The public number ``largest`` is the limit of |y| plus |centre|, a bound on |y - centre|. The mean
-    square exceeds the variance by the squared error of the centre; the expected squared error, which is public, is
-    subtracted.
+    by at most 1. The public number ``largest`` is the sum of the limit of |y| and |centre|, and therefore a bound on |y
+    - centre|. The mean square exceeds the variance by the squared error of the centre; the expected squared error,
+    which is public, is subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response

@@ -226,7 +226,7 @@ class Lengths:
 def with_tail(
     counts: FloatArray, sd: float, tail: Tail, law: str = "normal", known: Whole | None = None
 ) -> tuple[FloatArray, int]:
-    """Return the counts with a geometric tail beyond the last bin that exceeds noise, and that bin's index.
+    """Return the counts, with a geometric tail beyond the last visible bin, and the index of the last visible bin.
 
     A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds next to a visible
     window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly decreasing tail in each window but not in a sum

@@ -159,7 +159,7 @@ class KNormGradientLeastSquares(ChosenLeastSquares):
 
 @dataclass(frozen=True)
 class ExponentialLeastSquares(ChosenLeastSquares):
-    """Least squares by the exponential mechanism, for comparison; its noise has the order of the sampling error."""
+    """Least squares by the exponential mechanism, for comparison; the noise is of the order of the sampling error."""
 
     @property
     def by(self) -> Mechanism:

@@ -347,7 +347,7 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
     Parameters
     ----------
     least : float
-        Number of rows that the level needs, divided by its present number of rows.
+        Number of rows that the level needs, divided by the number of rows at the level.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     reference, names = one.level == factor.reference, box.design.names

@@ -133,7 +133,7 @@ class LikelihoodSteps:
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
-    """Return the estimation problem, which starts from least squares on a transformed response."""
+    """Make the first releases, about a transformed response; return the problem with starting coefficients."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)

@@ -58,7 +58,7 @@ SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
 class NoisyGradientDescent:
     r"""Noisy gradient descent: K steps ``theta <- theta - eta (g + N)``, g the mean score and N normal noise.
 
-    Privacy: neighbours replace one row, n is public. A row's score is clipped to a ball of radius B, so that the sum
+    Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum
     changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total. The
     budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps, one for the Hessian, and one for
     the score variance. The paper spends mu on the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in
@@ -224,7 +224,7 @@ class NoisyGradientDescent:
         return replace(estimate, remarks=self.remarks(estimate, one))
 
     def remarks(self, estimate: NormalEstimate, one: FloatArray) -> tuple[Note, ...]:
-        """Return a note on a more precise method, and notes if steps have not converged or intervals rest on scales.
+        """Return notes on a more precise method, on convergence, and on intervals that depend on declared scales.
 
         Parameters
         ----------
@@ -457,10 +457,10 @@ class ScaledRows:
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
-        """Return the function that maps rows to their scores or, if `squared`, to the vectors of the Hessian.
+        """Return the function that maps a row to its score or, if `squared`, to its vector in the Hessian.
 
-        The outer products of the vectors of the Hessian, added up over rows, are the Hessian. The matrix P maps a row z
-        to the predictors in the score.
+        The Hessian is the sum over rows of the outer products of the vectors with themselves. The matrix P maps a row z
+        to the predictors by which the score is multiplied.
         """
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 

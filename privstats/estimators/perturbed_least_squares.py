@@ -1,9 +1,9 @@
 """Least squares by the minimiser of a perturbed loss with clipped scores (row length times residual).
 
-Unlike Newton steps, the mechanism minimises the perturbed loss with the exact Hessian. A released Hessian is needed
-only for inference and to remove the bias of the ridge. Comments in the code number the stages: 1 rough second moments
-(the coarse matrix) and, if they are too noisy, second moments of whitened rows; 2 lengths of scores; 3 coefficients; 4
-squared scores.
+Newton steps use a noisy Hessian. The mechanism of this module minimises the perturbed loss with the exact Hessian. A
+released Hessian is needed only for inference and to remove the bias of the ridge. Comments in the code number the
+stages: 1 rough second moments (the coarse matrix) and, if they are too noisy, second moments of whitened rows; 2
+lengths of scores; 3 coefficients; 4 squared scores.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
 score). Because the normal equations are linear, the least-squares solution is exactly
@@ -311,7 +311,7 @@ class PerturbedSquares(OneStep):
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which this ridge per row suffices for privacy."""
+        """Return the largest curvature of a row's loss for which the given ridge per row suffices for privacy."""
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
@@ -413,7 +413,7 @@ class PerturbedSquares(OneStep):
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return two errors: the noise of A times the step, and bias bounds for extreme rows in wide columns."""
+        """Return two errors: the noise of A times the step, and bias bounds for columns with wide bounds."""
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         W = at.W @ back  # to the coordinates of A; in the axes V, noise of different entries of A is uncorrelated
         V = np.linalg.eigh(W.T @ W)[1]
@@ -539,7 +539,7 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors as for least squares, and a further error: the step times the removed information."""
+        """Return the errors of least squares and one more: the step times the information that shortening removed."""
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

@@ -188,7 +188,7 @@ class TiltedLogLink(LikelihoodStep):
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which this ridge per row suffices for privacy."""
+        """Return the largest curvature of a row's loss for which the given ridge per row suffices for privacy."""
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
@@ -273,7 +273,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation unchanged; without level constants, intervals from few hundred rows cover too rarely."""
+        """Return the equation unchanged; without level constants, coverage was too low at a few hundred rows."""
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:

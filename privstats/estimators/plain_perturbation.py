@@ -60,8 +60,8 @@ class PlainPerturbedLikelihood:
         Share of the budget for the random linear term; the remaining share is used by the penalty that privacy
         requires.
     ridge : float, optional
-        Penalty of half the sum of squared coefficients, of predictors scaled to [-1, 1]. It includes the penalty that
-        privacy requires.
+        The penalty is `ridge` times half the sum of squared coefficients of predictors scaled to [-1, 1]. It includes
+        the penalty that privacy requires.
     theta_bound : float, optional
         Bound on the l1 norm of the coefficients of predictors scaled to [-1, 1].
     margins : bool
@@ -131,7 +131,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row; if the coefficients are bounded, its slope is constant beyond the bound."""
+        """Return the loss of a row; if coefficients are bounded, the slope of the loss is constant beyond the bound."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach

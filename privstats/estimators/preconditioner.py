@@ -271,7 +271,7 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Whiten again if the smallest eigenvalue of the coarse matrix is below its noise; return the start (stage 1b).
+    """Whiten again if the smallest eigenvalue of the coarse matrix is below noise (stage 1b); return the new start.
 
     Second moments of the whitened rows are released. Without the second whitening, the noise of the later Hessian would
     also exceed the smallest eigenvalue, and coefficients of nearly collinear columns would not be reported.

@@ -458,7 +458,7 @@ class OneOrder(OneStep):
     def residuals(self, start: Start, item: str) -> Residuals:
         """Release the tau-quantile of the residuals, and the residuals' scale about this quantile.
 
-        Both are computed from released order statistics.
+        Quantile and scale are computed from released order statistics.
         """
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)

@@ -146,7 +146,7 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return a query and its mechanism for each column's interval endpoints, and also quantiles if `together`.
+        """Return, for each column, the query for interval endpoints (and quantiles if `together`) and its mechanism.
 
         Endpoints are drawn only for intervals that can reach the confidence level.
         """
@@ -303,7 +303,7 @@ class ApproximateQuantiles(Quantiles):
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
         m = len(self.q)
-        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # m quantiles, and both ends of the range
+        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # m quantiles and both bounds
         for j, column in enumerate(columns):
             values[j, :, 0], values[j, :, -1] = column.low, column.high
         stretches: tuple[Stretch, ...] = (Stretch(0, m),)

@@ -1,4 +1,4 @@
-"""The ridge of a perturbed minimiser, and the largest curvature of a row's loss for which it gives privacy."""
+"""The ridge of a perturbed minimiser, and the largest curvature of a row's loss that the ridge allows."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class SufficientStatistics:
 
 @dataclass(frozen=True, eq=False)
 class UnclippedSquares(Problem):
-    """The fit of least squares to a response within declared bounds, whose score needs no clipping."""
+    """The fit of least squares without clipped scores, for a response within declared bounds."""
 
     @property
     def signal(self) -> float:
