@@ -1,9 +1,9 @@
 """Test whether the response has few distinct values near a fitted quantile, with a released histogram.
 
 The score of the check loss jumps at values that many responses share, and is constant between these values. If the
-range of the linear predictor contains few such values (years of schooling, heaped ages, numbers of visits), the score
-is far from linear in the coefficients. Neither a kernel estimate of the density nor the released scores reveal this.
-Fitted quantiles then tend to equal one of these values, and their errors are not normal.
+range of the linear predictor contains few of these values (years of schooling, heaped ages, numbers of visits), the
+score is far from linear in the coefficients. Neither a kernel estimate of the density nor the released scores reveal
+this. Fitted quantiles then tend to equal one of these values, and their errors are not normal.
 """
 
 from __future__ import annotations

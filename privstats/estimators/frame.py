@@ -347,8 +347,8 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
     """Release the response's sum of squares about its released centre, in a separate query (stage 0a).
 
     A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a row moves the sum
-    by at most 1. The public number ``largest`` is the sum of the limit of |y| and |centre|, and therefore a bound on |y
-    - centre|. The mean square exceeds the variance by the squared error of the centre; the expected squared error,
+    by at most 1. The public number ``largest`` is the sum of the limit of |y| and |centre|; it is therefore a bound on
+    |y - centre|. The mean square exceeds the variance by the squared error of the centre; the expected squared error,
     which is public, is subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
@@ -403,10 +403,10 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
     """Return the share of rows with the rarer value, if the response may have only two values; otherwise inf.
 
     The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``; it equals this maximum if
-    all values are at the bounds. A response with the bounds (0, 1) is taken to have two values unless its variance is
-    clearly below the share `TWO_ENDED` of the maximum. A response with other bounds, such as a skewed amount, is taken
-    to have two values only if its variance is clearly above this share. The result is also inf if the rarer value has
-    at least the share `RARE_YES` of the rows.
+    all values are at the bounds. A response with the bounds (0, 1) is assumed to have two values unless its variance is
+    clearly below the share `TWO_ENDED` of the maximum. A response with other bounds, such as a skewed amount, is
+    assumed to have two values only if its variance is clearly above this share. The result is also inf if the rarer
+    value has at least the share `RARE_YES` of the rows.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 If many values are equal, order statistics that are drawn on a fine grid fall between the values, and the endpoints of
 an interval may be wrong by the distance between two values. Order statistics that are drawn on the grid of the values
 do not have this error. A wrong result of the test only makes intervals longer: unless a precise release shows that
-nearly all values lie on the grid, the values are taken as rounded to the grid. Zeros lie on every grid and are not
+nearly all values lie on the grid, the values are treated as rounded to the grid. Zeros lie on every grid and are not
 counted.
 """
 
@@ -23,7 +23,7 @@ from privstats.sets.vectors import Fractions
 CANDIDATES = 3  # number of decimal grid steps tested: the coarsest ones that fit into the range
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
 DOUBT = 1.3  # the released count of values off the grid may exceed `OFF` x rows by this many standard errors
-CLEAR = 0.1  # values are taken as exact, not as rounded, if the count's error is at most this share of the rows
+CLEAR = 0.1  # values are treated as exact, not as rounded, if the count's error is at most this share of the rows
 LARGEST_ERROR = 0.28  # largest std error of a count, divided by the rows; with a larger error no grid is accepted
 
 

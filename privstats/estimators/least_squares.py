@@ -472,7 +472,7 @@ class Steps(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return bounds on the errors that are due to the Hessian's noise and to clipping.
 
-        Scores are taken as linear functions of theta; for Huber's loss this is an approximation.
+        Scores are treated as linear functions of theta; for Huber's loss this is an approximation.
         """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian

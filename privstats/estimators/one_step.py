@@ -366,7 +366,7 @@ class Doubts:
     moved : tuple of Allowance
         Bounds on biases of theta.
     not_given : ndarray, shape (c, k), optional
-        Directions of theta without a valid interval. Coefficients with a component in such a direction are not
+        Directions of theta without a valid interval. Coefficients with a component along such a direction are not
         reported.
     notes : tuple of Note
         The reasons for directions without intervals.

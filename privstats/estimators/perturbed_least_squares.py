@@ -357,7 +357,7 @@ class PerturbedSquares(OneStep):
         """Return the clipping threshold with the shortest interval.
 
         If the sum of squares in the histogram is much smaller than expected for residuals of unit variance, the
-        histogram is taken to miss rare outcomes. The residuals of rare outcomes have the same sign, so the scores of
+        histogram is assumed to miss rare outcomes. The residuals of rare outcomes have the same sign, so the scores of
         all rare outcomes may affect the same coefficient.
         """
         m, n = self.m, self.rows

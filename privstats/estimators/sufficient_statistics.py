@@ -353,8 +353,8 @@ class Moments(UnclippedSquares):
 
         An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance.
         The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``, and equals this
-        maximum for a response with the two values low and high. The response is taken to have two values if the sum of
-        squared residuals is at least the share `TWO_ENDED` of the maximum, summed over the rows of all levels.
+        maximum for a response with the two values low and high. The response is assumed to have two values if the sum
+        of squared residuals is at least the share `TWO_ENDED` of the maximum, summed over the rows of all levels.
 
         Parameters
         ----------
