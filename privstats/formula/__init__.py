@@ -1,1 +1,1 @@
-"""Formulas and declarations of columns. Only the trusted code that CONTRIBUTING.md names evaluates formulas on rows."""
+"""Formulas, and declared bounds and levels of columns. Only files listed in CONTRIBUTING.md read confidential rows."""

@@ -1,4 +1,4 @@
-"""A bare factor: one expression without declared bounds, in the form in which it is evaluated to estimate its bounds.
+"""A bare factor: a numeric expression without declared bounds, whose values in rows are used to estimate bounds.
 
 Only the method `block` reads confidential rows. A privacy review must read this method.
 """
@@ -26,7 +26,7 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """One expression without declared bounds, which is evaluated to estimate the bounds of the expression.
+    """A numeric expression without declared bounds, whose unclamped values in rows are used to estimate bounds.
 
     Parameters
     ----------
@@ -74,5 +74,5 @@ class BareFactor:
         return Block(present, np.asfortranarray(numbers), (), plain_layout(1))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return synthetic rows, which do not depend on any data."""
+        """Return `n` synthetic rows with the columns in `reads`, uniform on the domain and independent of any data."""
         return self.domain.draw(self.reads, n, rng)

@@ -21,12 +21,12 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import SPLINES, spline
 from privstats.numerics.law import FloatArray
 
-HIGHEST = 20  # largest degree of polynomials
+HIGHEST = 20  # largest degree k in poly(x, k)
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Columns that are piecewise polynomials of one number; without `extend` the number is clamped to the knots' range.
+    """A basis of piecewise polynomials of one number, which is clamped to the knots' range unless `extend` is True.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _spline(kind: str) -> Callable[..., Basis]:
             )
         try:
             return _of_knots(kind, sorted({float(knot) for knot in knots}), float(ends[0]), float(ends[1]), keywords)
-        except Exception:  # patsy raises many kinds of errors
+        except Exception:  # patsy raises errors of many types for invalid arguments
             pass
         raise FormulaError(
             f"the knots of '{code}' must lie strictly between its bounds; write {kind}(x, knots=[1, 2], degree=3)"
@@ -106,7 +106,7 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     if not all(low < knot < high for knot in knots):
         raise ValueError
     breaks = np.array([low, *knots, high])
-    unit = (breaks - low) / (high - low)  # patsy gets knots in [0, 1]: a range far from 0 would lose digits
+    unit = (breaks - low) / (high - low)  # rescaled to [0, 1], because patsy would lose digits on a range far from 0
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
     points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))  # Chebyshev points on [-1, 1], for each piece

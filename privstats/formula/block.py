@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # number of rows of `TOGETHER` columns that fit into the cache; a power of two would cause cache conflicts
+CHUNK = 8000  # rows computed at a time, so that they fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a product that are computed at a time
 REMEMBERED = 8  # number of matrices whose tables of summands are cached for the next block
 
@@ -28,7 +28,9 @@ Place = tuple[int | None, int | None]  # key of a coefficient table: indices of 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Some columns of the model matrix, for each row: ``number * slopes[code] + shifts[code]``.
+    """Columns of the model matrix that are linear in one number, with coefficients that depend on one factor's level.
+
+    In each row the columns are ``number * slopes[code] + shifts[code]``, with code the index of the row's level.
 
     Parameters
     ----------
@@ -70,10 +72,11 @@ class Layout:
 
     @cached_property
     def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
-        """List of the coefficient matrices (`Term.slopes` or `Term.shifts`) that are not all zero.
+        """The coefficient matrices (`Term.slopes` or `Term.shifts`) that have a nonzero entry.
 
-        Each element has the indices (factor, number), the indices of the columns, and the matrix. The number is None
-        for `shifts`.
+        Each element of the list is a tuple of three: the pair (index of a factor or None, index of a number or
+        None), the indices of the matrix's columns in a row, and the matrix. For `shifts` the index of the
+        number is None.
         """
         both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
@@ -135,8 +138,8 @@ def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, li
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``left @ right``, summed in an order that does not depend on the machine's libraries."""
-    if left.size == 1:  # shortcut for a term of one column without a factor, the commonest case
+    """Return ``left @ right``; the order of the additions does not depend on the machine's libraries."""
+    if left.size == 1:  # shortcut for the commonest case: a term of one column without a factor
         return left[0, 0] * right
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):

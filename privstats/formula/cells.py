@@ -29,8 +29,8 @@ LARGEST_NAME = 2.0**53  # limit of numeric names of privacy units: floats do not
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
-COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's units of time: above a day, and below a nanosecond
-PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # types whose hash and comparison are built in
+COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's time units above a day, below a nanosecond
+PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # a dict looks up these types without foreign code
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Instant:
     part: float
 
     def since(self, origin: datetime.date) -> float:
-        """Return the days from midnight of `origin` to the instant."""
+        """Return the number of days from midnight of `origin` to the instant."""
         return float(self.day - (origin - EPOCH.date()).days) + self.part
 
 
@@ -104,7 +104,7 @@ def _read(cell: Any, kind: type) -> Reading:
         return _ratio(int.__index__(cell), 1)
     if issubclass(kind, np.datetime64):
         return _moment(cell)
-    if issubclass(kind, np.timedelta64):  # numpy counts durations as integers: they are read as missing
+    if issubclass(kind, np.timedelta64):  # durations are a subtype of numpy's integers, but count as missing
         return None
     if issubclass(kind, np.bool_ | np.integer | np.floating):
         return float(np.generic.astype(cell, np.float64))
@@ -152,7 +152,7 @@ def _moment(moment: np.datetime64) -> Instant | None:
 
 
 def _split(moments: Any) -> tuple[Any, Any]:
-    """Return the number of whole days since 1970 (integers, to avoid overflow) and the fraction of the day."""
+    """Return whole days since 1970, as integers to avoid overflow, and fractions of the day, for numpy datetimes."""
     day = moments.astype("M8[D]")
     return day.astype(np.int64), (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
 
@@ -203,7 +203,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     ----------
     column : Series
     place : mapping
-        Codes by value of a cell; a value is a number or a text.
+        The code of each value that a cell may have; the keys are numbers and texts.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         table = positions(pd.Series(column.cat.categories), place)

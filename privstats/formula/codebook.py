@@ -137,7 +137,7 @@ def _split(levels: str, kind: str) -> list[Any]:
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Call `read` and return its result; prefix its error texts with `where`, the name of the field or line."""
+    """Return the result of ``read(*arguments)``; add `where`, the name of a field or line, to the text of an error."""
     try:
         return read(*arguments)
     except DomainError as error:
@@ -160,7 +160,7 @@ def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, or
 
 
 def _end(end: Any) -> Any:
-    """Return a bound; the text of a number is converted to the number."""
+    """Return a bound: the text of a number as this number, and any other bound, such as a date, unchanged."""
     if not isinstance(end, str):
         return end
     try:

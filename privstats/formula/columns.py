@@ -1,8 +1,8 @@
-"""Columns for means, quantiles and histograms: a row-wise map to bounded values and the group of each row.
+"""The columns that means, quantiles and histograms summarise: the bounded values of each row, and the row's group.
 
-Formulas are ``"x"``, ``"np.log(x)"`` or ``"x1 + x2"``, and each of these formulas by group, as in ``"x ~ g"`` or
-``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential rows.
-A privacy review must read this method.
+A formula lists expressions, as in ``"x"``, ``"np.log(x)"`` or ``"x1 + x2"``. A grouping factor may follow, as in ``"x ~
+g"`` or ``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential
+rows. A privacy review must read this method.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
-NARROWEST = 1e-290  # smallest range of a column that floats can divide by without overflow
+NARROWEST = 1e-290  # smallest range of a column; a division by a smaller range could overflow
 WIDEST = 1e75  # largest range of a column: its fourth power, which the variance of a square needs, does not overflow
 MOST_BINS = 100_000
 LIKE = "x ~ group"
@@ -319,7 +319,7 @@ class Columns:
         return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset)
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
-        """Return (identity matrix, zero): values are in the user's units already; compare `Design.to_original`."""
+        """Return the identity matrix and a zero shift, since values already are in the user's units."""
         return np.eye(len(self.names)), np.zeros(len(self.names))
 
 

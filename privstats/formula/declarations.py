@@ -27,7 +27,7 @@ class Known(ABC):
     @property
     @abstractmethod
     def meaning(self) -> Interval | Levels:
-        """The declared interval of numbers, or the declared levels, as formulas use them."""
+        """The interval of the numbers that formulas use for this column (for dates: days), or the declared levels."""
 
     @property
     def typical(self) -> Known:
@@ -72,7 +72,7 @@ class Numbers(Known):
 
     @property
     def steps(self) -> float | None:
-        """Step of the declared grid of values, which contains 0; None if no grid is declared."""
+        """Step of the declared grid of values, which are multiples of the step; None if no grid is declared."""
         return None
 
     @property
@@ -96,7 +96,7 @@ UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 @dataclass(frozen=True)
 class DeclaredGrid(Numbers):
-    """Numbers from `lo` to `hi` in steps, declared by a ``range``; values off the grid do not change.
+    """Numbers from `lo` to `hi`, usually on a grid, as a ``range`` declares; values off the grid are not rounded.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ class DeclaredGrid(Numbers):
 class Estimated(Numbers):
     """Numbers whose bounds are, or will be, estimated privately; the bounds apply to one expression only.
 
-    The range of another expression, such as log(x) if the estimated bounds are bounds of x, does not follow from the
-    estimated bounds. Therefore a wrong estimate cannot make the range of log(x) empty, infinite or a single point.
+    Estimated bounds of x are not used to compute the range of another expression, such as log(x). Therefore a wrong
+    estimate cannot make the range of log(x) empty, infinite or a single point.
     """
 
     @classmethod
@@ -286,7 +286,7 @@ class Levels(Known):
         return lambda codes: relations[symbol](codes, only)
 
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        every = np.arange(len(self.values))  # each level once, so that every level occurs if n is large enough
+        every = np.arange(len(self.values))  # first each level once, so that every level occurs if n is large enough
         codes = np.concatenate([every, rng.integers(0, len(self.values), n)])[:n]
         return pd.Series([self.values[code] for code in codes], dtype=object)
 

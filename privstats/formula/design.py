@@ -1,7 +1,7 @@
 """The design of a regression: the map of rows to scaled columns, and of coefficients back to the user's units.
 
-Columns are mapped affinely to [-1, 1]: without an intercept they are only scaled, so that the model does not
-change. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows. A privacy
+Each column is shifted and scaled to [-1, 1]. Without an intercept columns are only scaled, because a shift would change
+the model. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows. A privacy
 review must read this method.
 """
 
@@ -444,7 +444,7 @@ def bind_regression(
 def _rebound(
     formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
 ) -> Design:
-    """Return the design of a formula with other bounds, which may be estimates.
+    """Return the design of a formula with new bounds in `domain`, some of which may be estimates.
 
     Collinearity, and the number of rows for each level, are not checked again.
     """
@@ -469,7 +469,7 @@ def _bound_to(
     known = {code: _known(code, declared, family if code == parsed.left[0][0] else None) for code in missing}
     missing = tuple(code for code in missing if not known[code].is_finite)
     bound = declared.extended({code: Estimated.inside(within, -1.0, 1.0) for code, within in known.items()})
-    parts = {code: factor(code, bound) for code in parsed.written}  # includes removed terms: z in y ~ x - z
+    parts = {code: factor(code, bound) for code in parsed.written}  # with terms removed by "-": z in y ~ x - z
     refuse_crowds([[parts[code] for code in term] for term in parsed.right], rows)
     outcome = _outcome(parts[parsed.left[0][0]], family)
     _refuse_shared(outcome, parsed, parts)
@@ -616,7 +616,7 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        # thresholds of two columns divide the plane into cells, and the public points may not reach every cell
+        # a term in several columns with a threshold is not checked, because some of its cells may have no public point
         alone = reads.isdisjoint(ends) or len(reads) == 1
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
