@@ -82,7 +82,7 @@ class Layout:
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the tables of coefficients from which the product of rows and a matrix with k columns is summed.
+        """Return the coefficient tables of the product of rows and a matrix with k columns.
 
         The keys are the pairs (index of a factor or None, index of a number or None). The table of a key has the shape
         (levels, k), or (1, k) if the key has no factor. A row's product is the sum over the keys of the table's row at

@@ -243,7 +243,7 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the parts of a label: "term", "group" if rows are grouped, and `component`, such as "tau"."""
+        """Names of a label's parts: "term", "group" if rows are grouped, and `component` if there are components."""
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 

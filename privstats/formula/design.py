@@ -386,7 +386,7 @@ class Design:
 
 
 def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
-    """Write scaled values, rounded to the grid, to `out`; if the value of a row is NaN, set `present` to False."""
+    """Write values, scaled to [-1, 1] and rounded to the grid, to `out`; set `present` to False for rows with NaN."""
     scaled = values - center
     scaled /= half
     present &= ~np.isnan(scaled)

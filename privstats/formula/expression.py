@@ -144,9 +144,9 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
 
 
 def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
-    """Return whether an expression is finite for all values of its columns within their bounds.
+    """Return whether an expression is known to be finite for all values of its columns within their bounds.
 
-    This is so if all parts of the expression have finite bounds.
+    The result is True if all subexpressions have finite bounds.
     """
     parts: list[Interval] = []
     parts.append(walk(node, _Intervals(of, parts)))
@@ -155,7 +155,7 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
 
 @dataclass(frozen=True)
 class _Intervals:
-    """Columns as intervals, to compute bounds of expressions; `parts` collects the interval of each subexpression."""
+    """`Algebra` of intervals, to compute bounds of expressions; `parts` collects the bounds of all subexpressions."""
 
     of: Mapping[str, Interval | Levels]
     parts: list[Interval] | None = None

@@ -28,7 +28,7 @@ from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
 ROWS_A_LEVEL = 10  # smallest number of rows per level, for factors with more than `MANY_LEVELS` levels
-MANY_LEVELS = 50  # factors with at most this number of levels may have fewer rows per level than that
+MANY_LEVELS = 50  # a factor with at most this number of levels may have fewer rows per level
 MOST_LEVELS = 2000  # largest number of levels of a factor or product of factors, so that its coding fits in memory
 TRUTH = np.array([[0.0], [1.0]])
 
@@ -74,7 +74,7 @@ class NumericFactor:
         """Return the expression's values in rows that were checked and clamped, shape (n, 1); NaN where undefined."""
         if isinstance(self.node, ast.Name) and self.node.id == self.code and not isinstance(rows[self.code], Coded):
             plain_column: FloatArray = rows[self.code]
-            return plain_column[:, None]  # already clamped
+            return plain_column[:, None]  # the cells of a plain column were clamped when they were read
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
         return (self.within.clamp(values) if clamp else values)[:, None]
 

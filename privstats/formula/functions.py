@@ -32,7 +32,7 @@ def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
 
 
 def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with the result NaN if an argument is NaN, so that comparisons with NaN are not false."""
+    """Return `function`, modified to return NaN if an argument is NaN; a comparison with NaN would be false."""
 
     def values(*arguments: Any) -> Any:
         missing = np.logical_or.reduce(np.broadcast_arrays(*(np.isnan(part) for part in arguments)))
@@ -159,7 +159,7 @@ def registered_in(codes: Iterable[str | None]) -> list[str]:
 
 
 def _source(function: Any) -> Any:
-    """Return a key of the code of a function; if a notebook cell is run again, the function has the same key."""
+    """Return a key that identifies the code of a function and stays the same if its notebook cell is run again."""
     code = getattr(function, "__code__", None)
     return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
 

@@ -121,7 +121,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def increasing(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
-    """Return the map from an interval to its image under an increasing function; NaN gives the whole line."""
+    """Return the map from an interval to its image under an increasing function; a NaN gives the whole line."""
 
     def image(of: Interval) -> Interval:
         with np.errstate(all="ignore"):

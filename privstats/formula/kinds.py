@@ -27,7 +27,7 @@ HOLDS = {"number": "numbers", "truth": "truth values", "dates": "dates", "text":
 
 
 def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | None:
-    """Return the offered name that is most similar to `name`, ignoring case; None if there is no similar name.
+    """Return the name in `offered` that is most similar to `name`, ignoring case; None if no name is similar.
 
     `alike` is the smallest accepted similarity, from 0 to 1, computed as in `difflib`.
     """
@@ -97,10 +97,7 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
 
 
 def _cure(known: Known, dtype: Any) -> str | None:
-    """Return what to declare instead, as text, if the declared bounds or levels do not suit the column's type.
-
-    Return None if they suit the type.
-    """
+    """Return advice on a better declaration, as text; None if the declared bounds or levels suit the column's type."""
     kind, numeric = kind_of(dtype), kind_of(dtype) in ("number", "truth")
     if isinstance(known, Levels):
         fits = kind == "text" or (numeric and any(not isinstance(level, str) for level in known.values))

@@ -98,7 +98,7 @@ def _read(formula: str) -> Formula | None:
     """Return a parsed formula; None if the text cannot be read as a formula."""
     try:
         tree, read = _patsy().parse_formula.parse_formula(formula), _patsy().ModelDesc.from_formula(formula)
-    except Exception:  # patsy raises more than PatsyError on malformed text
+    except Exception:  # for malformed text patsy also raises errors of other types than PatsyError
         return None
     sides = [tuple(_codes(term) for term in side) for side in (read.lhs_termlist, read.rhs_termlist)]
     return Formula(sides[0], sides[1], tuple(dict.fromkeys(_written(tree))))
@@ -234,7 +234,7 @@ def constraint(names: Sequence[str], hypothesis: Any) -> tuple[FloatArray, NDArr
     """
     try:
         read = _patsy().DesignInfo(list(names)).linear_constraint(hypothesis)
-    except Exception:  # patsy raises more than PatsyError
+    except Exception:  # patsy also raises errors of other types than PatsyError
         read = None
     if read is not None:
         return np.asarray(read.coefs, dtype=float), np.asarray(read.constants, dtype=float).ravel()

@@ -1,4 +1,4 @@
-"""Columns that are declared by a centre and a scale, without bounds."""
+"""Declarations of columns by a centre and a scale in place of bounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Scale(Numbers):
     Raises
     ------
     DomainError
-        If a number is not finite, or the scale is not positive.
+        If a number is not finite, or the scale is not positive or is negligible relative to the centre.
 
     Examples
     --------

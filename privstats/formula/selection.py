@@ -24,7 +24,7 @@ from privstats.numerics.law import FloatArray
 
 LARGEST_OFFSET = 1000.0  # largest absolute value of an offset
 EXAMPLES = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
-WORDS = {"&": "and", "|": "or", "~": "not"}  # operators that bind less tightly than >=, as & does in pandas' query
+WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, & | ~ bind less tightly than >=
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
 
 
 def addend(code: Any, domain: Domain) -> NumericFactor:
-    """Return the offset of a linear predictor, after a check that its bounds are plausible for an offset."""
+    """Return the offset of a linear predictor; raise an error if its bounds are too large for an offset."""
     offset = expression("offset", code, domain)
     if offset.within.magnitude > LARGEST_OFFSET:
         raise DomainError(

@@ -22,7 +22,7 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # largest number of nodes of the expression, which is used in larger expressions
+LONGEST = MOST_NODES * 4 // 5  # largest number of syntax nodes, so that the text can be part of a larger expression
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
@@ -64,14 +64,14 @@ def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return the column of a factor with the index `place` as an expression in the columns of the data."""
+    """Return a factor's column number `place` (from 0) as the text of an expression in the columns of the data."""
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)
 
 
 def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
-    """Return a numeric factor as an expression; it is clamped unless its bounds follow from the bounds of its columns.
+    """Return a numeric factor as text, with `np.clip` unless its bounds follow from the declared bounds of its columns.
 
     A factor of two levels is written as the indicator of its second level.
     """

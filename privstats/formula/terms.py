@@ -26,10 +26,10 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
-Key = tuple[str, ...]  # a factor or combination of factors: names of its columns with levels, and its conditions
+Key = tuple[str, ...]  # a factor or combination of factors: names of columns with levels, and texts of conditions
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # how a formula writes a column of levels with its coding
 LARGEST = Interval(-1e300, 1e300)
-Number = tuple[tuple[str, int], ...]  # numeric factors of a product, each with the index of its column
+Number = tuple[tuple[str, int], ...]  # numeric factors of a product: pairs (expression, index of a column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +253,7 @@ class Terms:
         return tuple(made)
 
     def _within(self, key: Key, part: Key) -> Codes:
-        """Return, for each level of a combination of factors (`key`), the level of some of its factors (`part`)."""
+        """Return, for each level of the combination `key` of factors, the code of the level of its sub-combination `part`."""
         sizes = [self.size(name) for name in key]
         each = dict(zip(key, np.indices(sizes).reshape(len(key), -1), strict=True))
         return self._combined(each, part)
@@ -318,7 +318,7 @@ class Terms:
         return np.vstack(rows)
 
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
-        """Return the allowed combinations of levels for each group of factors that are treated as one factor."""
+        """Return the allowed combinations of levels of each group of factors that `_at_levels` treats as one factor."""
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
         cells = []
@@ -334,7 +334,7 @@ class Terms:
 
 
 def _joined(keys: list[Key]) -> list[Key]:
-    """Return groups of factors: two tuples of factors (`keys`) that have a factor in common are joined to one group."""
+    """Return `keys`, which are tuples of factors, after tuples with a common factor have been joined to one tuple."""
     groups: list[dict[str, None]] = []
     for key in keys:
         together = dict.fromkeys(key)

@@ -46,7 +46,7 @@ LOGIC: dict[type[ast.AST], Rowwise] = {
     ast.Eq: relation(np.equal),
     ast.NotEq: relation(np.not_equal),
 }
-SYMBOLS: dict[type[ast.AST], str] = {  # symbols of comparisons with levels
+SYMBOLS: dict[type[ast.AST], str] = {  # symbols of the comparisons that are possible with levels
     ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
@@ -144,7 +144,7 @@ class Algebra(Protocol):
 
 @dataclass(frozen=True)
 class _Arrays:
-    """Columns as arrays, to compute the value of an expression in each row."""
+    """`Algebra` of arrays, which computes the value of an expression in each row."""
 
     of: Mapping[str, Any]
 
