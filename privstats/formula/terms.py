@@ -253,7 +253,7 @@ class Terms:
         return tuple(made)
 
     def _within(self, key: Key, part: Key) -> Codes:
-        """Return, for each level of the combination `key` of factors, the code of the level of its sub-combination `part`."""
+        """Return, for each level of a combination of factors (`key`), the code of the level of its part `part`."""
         sizes = [self.size(name) for name in key]
         each = dict(zip(key, np.indices(sizes).reshape(len(key), -1), strict=True))
         return self._combined(each, part)
