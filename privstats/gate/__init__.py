@@ -1,1 +1,1 @@
-"""The only code that computes sums over rows: queries of the data, sources of rows, answers to queries, trial runs."""
+"""Queries of the data, sources of rows, answers to queries, trial runs. No other code computes sums over rows."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privstats.formula.block import CHUNK
 
 BATCH_ROWS = 16 * CHUNK  # number of rows in a batch: a multiple of the number of rows in a block
-FEW_ROWS = 4 * CHUNK  # batches with fewer rows are joined to the next ones
+FEW_ROWS = 4 * CHUNK  # a batch with fewer rows is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
 
@@ -44,8 +44,8 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     if _is_text(kind):
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
     if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
-        # cast via text, because Arrow's cast of decimals to floats does not round to nearest; decimals whose scale is
-        # not below this limit cannot be cast to text, and the last branch sets them to missing
+        # Decimals are cast via text, because Arrow's cast of decimals to floats does not round to nearest. Decimals of
+        # a larger scale cannot be cast to text, and the last branch sets them to missing.
         array = array.cast(pa.string()).cast(pa.float64())
     elif is_a.is_boolean(kind) and array.null_count:  # with nulls, to_numpy would return objects
         array = array.cast(pa.uint8())

@@ -39,8 +39,8 @@ TRIES, PAUSE = 5, 0.3  # attempts to call all workers; seconds of a pause, in wh
 class DaskFrame:
     """A Dask DataFrame as a source of rows.
 
-    The requested columns are loaded once, and stay on the workers during the fit; the workers are silent as long.
-    Without a scheduler of tasks, this process reads the partitions one after the other.
+    The requested columns are loaded once, and stay on the workers until the fit ends. During this time the workers
+    write no logs and no warnings. Without a Dask client, this process reads the partitions one after the other.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class DaskFrame:
 
     @contextmanager
     def _silent(self, client: Any) -> Iterator[None]:
-        """Silence the workers until the fit ends, when nothing refers to this source any more, or a pass fails."""
+        """Silence the workers' logs and warnings until this source is deleted, at the end of a fit, or a pass fails."""
         if self._silence is None:
             with ExitStack() as opened:
                 opened.enter_context(silent(client))
@@ -109,7 +109,7 @@ class DaskFrame:
             yield
         except BaseException:
             failed, self._silence = self._silence, None
-            with failed:  # waits for the other tasks of this pass
+            with failed:  # its end waits for the other tasks of this pass
                 raise
 
     def _partitions(self, work: Work) -> list[Any]:
@@ -125,12 +125,12 @@ class DaskFrame:
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
-        """Cache of partitions that are not loaded yet; keys are the columns read and the column of privacy units."""
+        """Cache of partitions before they are loaded; a key is a pair (columns read, column of privacy units)."""
         return {}
 
     @cached_property
     def _loaded(self) -> dict[Any, tuple[list[Any], list[list[int]]]]:
-        """Cache of partitions on the workers, and of each task's partitions; keys are as for partitions not loaded."""
+        """Cache of loaded partitions, and of each task's partition indices; a key is a pair as in `_planned`."""
         return {}
 
 
@@ -140,7 +140,7 @@ def answers_of(work: Work, numbers: Sequence[int], parts: Sequence[RowPart]) -> 
 
 
 def tasks_of(client: Any, loaded: Sequence[Any]) -> list[list[int]]:
-    """Return the numbers of the parts that each task of a pass reads; small parts on one worker share a task."""
+    """Return, for each task of a pass, the indices of the parts that the task reads; small parts share a task."""
     keys = [part.key for part in loaded]
     places, sizes = client.who_has(keys), client.nbytes(keys, summary=False)
     many = -(-len(keys) // max(1, TASKS * sum(client.nthreads().values())))
@@ -213,7 +213,7 @@ def silent(client: Any) -> Iterator[None]:
 
 def _have_ended(client: Any) -> bool:
     """After a pass has failed, wait until the running tasks have ended; return False if some are still running."""
-    time.sleep(PAUSE)  # workers begin no cancelled task after this
+    time.sleep(PAUSE)  # after this pause, workers start no cancelled task
     then = client.run(_running)
 
     def running() -> bool:

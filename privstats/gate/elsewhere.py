@@ -1,4 +1,4 @@
-"""Rows on the workers of a cluster: a task is sent to each part of the rows, and the result of the task is returned.
+"""Rows on the workers of a cluster: a task is sent to each part of the rows, and the worker returns its result.
 
 One task reads a whole part. The result is confidential until a mechanism has added noise: it is sent from the worker to
 the process that runs the fit, and nowhere else. The cluster is trusted with the results, as it is with the rows.
@@ -174,8 +174,8 @@ class RowsElsewhere(BlockRows):
     def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
         """Send a task to all parts of the rows; return a dict from the index of each part to the task's results.
 
-        `kind` is the class of the task. `what` has the arguments of the class after those of `PassWork`, such as the
-        queries.
+        `kind` is the class of the task. `what` has the arguments of this class that follow the arguments of `PassWork`,
+        such as the queries.
         """
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
@@ -240,7 +240,7 @@ def check_place(source: Any, gathered: Any) -> None:
 
 
 def number_of_units(source: Any, unit: str) -> int:
-    """Return the number of privacy units of a source, which is public: neighbouring data have the same number."""
+    """Return the number of privacy units of a source; for neighbouring relations that make this number public."""
     return readable(lambda: _units_of(source, unit))
 
 

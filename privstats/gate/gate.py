@@ -195,7 +195,7 @@ class Conversation(ABC):
         """
 
     def through(self, design: RowMap) -> None:
-        """From now on, map the rows to blocks with another design, which may use releases.
+        """Map the rows to blocks with another design from now on; this design may depend on releases.
 
         The selection of rows from each privacy unit does not change.
         """
@@ -290,7 +290,7 @@ class Gate(Conversation):
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches whose budgets include all queries so far; empty if all branches' do
+        self._open: set[str] = set()  # branches whose budgets include all queries so far; empty: all branches
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 
@@ -340,7 +340,7 @@ class Gate(Conversation):
     def _guarded(self, work: Callable[[], T]) -> T:
         self._rows.again = self.watch(self.turns, self._branch)
         answer = sealed(work)
-        self._stay()  # a process forked meanwhile would draw new noise without a charge to the ledger
+        self._stay()  # a process forked during `work` would draw new noise without a charge to the ledger
         return answer
 
     def _stay(self) -> None:

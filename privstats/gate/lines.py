@@ -22,7 +22,7 @@ from privstats.errors import OptionError, SourceChangedError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}  # separator of cells, by file extension; ".gz" may follow the extension
 LONGEST = 1 << 20  # largest number of bytes in a line, and in one read of the file
-BROKEN = b"\0"  # replaces a malformed line
+BROKEN = b"\0"  # a malformed line, which replaces a line that is too long
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines with only these bytes are split at separators without parsing
 
@@ -144,7 +144,7 @@ def pin_of(path: str) -> tuple[int, ...]:
 def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
     """Return the lines without line-end characters, in batches; text after the last line end is a line if not empty.
 
-    A line that is too long is replaced by a malformed one, and is never in memory as a whole.
+    A line of more than `LONGEST` bytes is replaced by a malformed line, and is never in memory as a whole.
     """
     begun = b""
     while read := file.read(LONGEST):

@@ -21,8 +21,8 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 from privstats.sets.base import Set, positive_radius
 
-RowFunction = Callable[[Any], NDArray[Any]]  # n rows -> array of shape (n, within.dim), row by row
-RowFilter = Callable[[Any], NDArray[np.bool_]]  # n rows -> mask of shape (n,), row by row
+RowFunction = Callable[[Any], NDArray[Any]]  # maps a block of n rows, row by row, to vectors, shape (n, within.dim)
+RowFilter = Callable[[Any], NDArray[np.bool_]]  # maps a block of n rows, row by row, to a mask, shape (n,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class Ask(Laws, Protocol):
         """Ask several queries of the data in one pass over the rows; `pairs` are queries with their mechanisms."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; lengths must be finite."""
+        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; NaN counts as infinite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
         """Return whether the optional query with this label is to be asked.
@@ -151,7 +151,7 @@ class Ask(Laws, Protocol):
         """
 
     def through(self, design: Any) -> None:
-        """From now on, map the same rows to blocks with another design, for instance a design with released bounds."""
+        """Map the same rows to blocks with another design from now on, for instance a design with released bounds."""
 
     def close(self) -> None:
         """Accept no more queries of the data: inference follows, and a trial run of the estimator may end here."""

@@ -24,7 +24,7 @@ from privstats.gate.tables import Columnar
 READ_ROWS = 4 * CHUNK  # number of rows up to which small frames are joined
 
 
-Asked = Callable[[Callable[[], Any]], Any]  # calls its argument; `plainly` passes errors on, `readable` hides them
+Asked = Callable[[Callable[[], Any]], Any]  # calls a function: `plainly` passes on its errors, `readable` hides them
 
 
 def plainly(work: Callable[[], Any]) -> Any:
@@ -119,7 +119,7 @@ class Batches:
                     asked(close)
 
     def _leave(self) -> None:
-        """Close the first pass over the rows, even if it was not read to its end."""
+        """Close the first pass over the rows, even if some of its frames have not been read."""
         if self._pass is not None:
             self._pass.close()
             self._pass, self._met = None, -1

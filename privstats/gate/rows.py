@@ -29,7 +29,7 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # collected vectors are summed once they have this many times as many entries as their sum
+GATHERED = 8  # collected vectors are added when (their entries) / (entries of their sum) reaches this limit
 LARGEST_STEPS = 1 << 40  # limit of the entries of a row's vector, in steps: 2^10 times the largest entry in the set
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors, in steps; it fits into int64
 
@@ -110,7 +110,7 @@ class BlockRows:
         return [one.total() for one in sums]
 
     def accumulator(self, question: Sum) -> Plain | Fold:
-        """Return an empty sum for a query; several such sums, over parts of the rows, may be merged in any order."""
+        """Return an accumulator of the total of a query, from 0; accumulators over parts of the rows may be merged."""
         if question.folded and self.neighbors.unit is not None:
             return Fold(question, self.neighbors.rows_per_unit)
         return Plain(question)
@@ -166,7 +166,7 @@ class BlockRows:
         for batch in self.source.batches(tuple(names)):
             columns = {name: batch[name] for name in names}
             for start in range(0, len(batch), BLOCK_ROWS):
-                # Series, because a new DataFrame would inspect the values to choose a dtype
+                # columns stay separate Series, because a new DataFrame would inspect the values to choose a dtype
                 part = {name: column.iloc[start : start + BLOCK_ROWS] for name, column in columns.items()}
                 units = None
                 if named is not None:

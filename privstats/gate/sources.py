@@ -30,7 +30,7 @@ class Passes(Protocol):
     def in_memory(self) -> bool: ...
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Return the rows as frames of any size with at least the named columns: the same rows, in the same order."""
+        """Return the rows as frames of any size with at least the named columns, in the same order in each pass."""
 
 
 class Source(Passes, Protocol):

@@ -76,7 +76,7 @@ class SparkFrame:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
             numbered = self.frame.toDF(
                 *(f"c{k}" for k in range(len(self.frame.columns)))
-            )  # names may repeat, or contain dots
+            )  # new names, because the user's names may repeat or contain dots
             columns = numbered.select(*(f"c{places_of[name]}" for name in work.reads))
             if work.unit is not None:
                 parts = max(1, int(columns.rdd.getNumPartitions()))
@@ -91,7 +91,7 @@ class SparkFrame:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartTask:
-    """A task in the form in which Spark runs it, as a function of the Arrow batches of a partition."""
+    """A function of the Arrow batches of a partition, which Spark calls and which runs the task `work` on the rows."""
 
     work: Work
 
@@ -132,7 +132,9 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceTask:
-    """A task that adds a column: the number of the partition for all rows of the row's privacy unit (person).
+    """A task that adds a column by which Spark brings all rows of a privacy unit (person) into one partition.
+
+    The added number is from 0 to `parts` - 1, and depends only on the name of the unit.
 
     Parameters
     ----------
