@@ -1,4 +1,4 @@
-"""The account of one data set: its budget and charges. A fit is charged, or refused, before any row is read."""
+"""The account of one data set: a budget and its charges. A fit is charged, or refused, before any row is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, 
 
 # for each kind of budget, the kinds of privacy guarantees that can be charged to it
 COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ZeroCDP: PureDP | GaussianDP | ZeroCDP, ApproxDP: Promise}
-CHARGING = threading.RLock()  # lock of a charge; a fork waits until it is free, since the child could not free it
+CHARGING = threading.RLock()  # lock during a charge; a fork waits for it, because a child process could not release it
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=CHARGING.acquire, after_in_parent=CHARGING.release, after_in_child=CHARGING.release)
@@ -29,7 +29,7 @@ class Entry:
     call, method : str
         The fit, such as "dp_lm y ~ x", and its algorithm.
     parts : tuple of (str, Promise)
-        Each query of the data, with the guarantee (its part of the budget) that its answer keeps.
+        The name of each query of the data, and the guarantee (part of the budget) that its answer satisfies.
     analyst, time : str
         Name of the analyst, and time in UTC.
     """
@@ -107,7 +107,7 @@ class Account:
         Parameters
         ----------
         parts : iterable of (str, Promise)
-            Each query of the data, and the privacy guarantee that its mechanism keeps.
+            The name of each query of the data, and the privacy guarantee that its mechanism satisfies.
         call, method : str
             The fit and its algorithm.
 
@@ -122,7 +122,10 @@ class Account:
         self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
-        """Refuse an entry of a kind that the budget cannot count, or whose cost exceeds the rest of the budget."""
+        """Raise an error for an entry that the budget cannot count, or that costs more than the rest of the budget.
+
+        `before` has all earlier entries.
+        """
         for _, promise in entry.parts:
             if not isinstance(promise, COUNTED[type(self.budget)]):
                 raise _uncounted(self.budget, promise)
@@ -158,7 +161,7 @@ def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
 
 
 def _short(left: Promise, cost: Promise) -> BudgetError:
-    """Return the error for a charge that costs more than the rest of the budget."""
+    """Return the error for a charge whose `cost` exceeds the rest of the budget, `left`."""
     name = left.currency
     most = left.numbers[name]
     cure = f"{name}={most:.4g} or less" if most else "it a ledger with a larger budget"
@@ -166,7 +169,7 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 
 
 def check_affordable(account: Account | None, promise: Promise) -> None:
-    """Refuse a call that asks for more than the rest of the account, before any data are read; record nothing.
+    """Raise an error for a call that requests more than the rest of the budget; nothing is read or recorded.
 
     A guarantee in eps, mu or rho costs the same however it is divided among queries, so it can be checked in advance. A
     guarantee in (eps, delta), or under another neighbouring relation than the relation of the budget, is checked only
@@ -181,9 +184,9 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 def translated(promise: Promise, budget: Neighbors) -> Promise:
     """Return the guarantee that `promise` implies under the neighbouring relation of a budget.
 
-    Replacing a person means removing one person and adding another. So a guarantee under "add_remove" implies a
-    guarantee under "replace", the guarantee for groups of two. The converse fails: "replace" implies nothing if the
-    number of units changes.
+    Replacing a person means removing one person and adding another. So the guarantee under "add_remove" for groups of
+    two is a guarantee under "replace". The converse fails: a guarantee under "replace" implies nothing for data sets
+    with different numbers of units.
 
     Raises
     ------

@@ -87,7 +87,7 @@ class LossDistribution:
         return float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-14))
 
     def eps_beside(self, rho: float, delta: float) -> float:
-        """Return the smallest eps known at `delta` for these losses composed with a rho-zCDP mechanism.
+        """Return the smallest eps that is proved at `delta` for these losses composed with a rho-zCDP mechanism.
 
         The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, summed over the
         atoms l of weight w. Each order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition 12, as in

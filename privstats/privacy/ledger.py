@@ -126,7 +126,7 @@ class Ledger(Account):
 
 def identity(account: Account) -> str:
     """Return an identifier of the ledger that is the same for all fits charged to it; it does not reveal the path."""
-    while whole := getattr(account.book, "whole", None):  # the account is an analyst's part of a ledger
+    while whole := getattr(account.book, "whole", None):  # true if the account is an analyst's part of a ledger
         account = whole
     if path := getattr(account.book, "path", None):
         return hashlib.sha256(os.fsencode(path)).hexdigest()

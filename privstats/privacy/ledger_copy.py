@@ -20,7 +20,7 @@ class Seen:
     name : str
         Name of the ledger.
     kept : bool
-        Whether the ledger outlasts its process.
+        Whether the ledger still exists after the Python process has ended.
     total : Promise, optional
         Total spending; None if the ledger could not be read.
     """

@@ -99,7 +99,7 @@ class LedgerFile:
             return self._read(connection)[0]
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless `check` refuses them, in one transaction; the disk has them when this function returns.
+        """Add entries unless `check` refuses them, in one transaction; on return the entries are on the disk.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class LedgerFile:
                 connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, text, head))
 
     def begun(self, budget: Promise | None, moved: bool) -> Promise:
-        """Return the budget in the file; in a new file, first write `budget`."""
+        """Return the budget in the file; if the file is new, first write `budget` to the file."""
         with self._transaction("BEGIN IMMEDIATE", new=budget is not None) as connection:
             if budget is not None and _number(connection, "schema_version") == 0:
                 for statement in (f"PRAGMA application_id={MARK}", f"PRAGMA user_version={VERSION}"):
@@ -153,7 +153,7 @@ class LedgerFile:
             raise BudgetError(self._says(error)) from None
 
     def _says(self, error: Exception) -> str:
-        """Return a text with the cause of an SQLite error and the remedy; no data have been read then."""
+        """Return the text of an error: the cause of an SQLite error, and the remedy."""
         code = getattr(error, "sqlite_errorcode", None)
         cures = {
             sqlite3.SQLITE_BUSY: "is locked by another program; close that",

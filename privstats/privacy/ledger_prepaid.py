@@ -67,7 +67,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Drop entries that were not taken, except the entries of the last `later` fits; their cost remains spent."""
+        """Drop entries that were not taken, except entries of the last `later` fits; dropped entries remain charged."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 

@@ -112,9 +112,9 @@ class Relation:
     rows : int
         Largest number of contributions that differ.
     exchange : bool
-        Whether each of them may be exchanged for another one.
+        Whether each of these contributions may be replaced by any other contribution.
     appear : bool
-        Whether each of them may be present in only one of the data sets.
+        Whether each of these contributions may be absent from one of the two data sets.
     """
 
     rows: int = 1
@@ -158,11 +158,11 @@ class Promise(ABC):
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return a guarantee for neighbours that gives the present one for data k steps apart (see `of_group`)."""
+        """Return a guarantee for neighbours that implies this guarantee for data k steps apart (see `of_group`)."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
-        """Return the guarantee that this one implies for data sets k steps apart (each step leads to a neighbour)."""
+        """Return the guarantee for data sets k steps apart, implied by this one; each step leads to a neighbour."""
 
     @abstractmethod
     def as_pure(self) -> PureDP:
@@ -200,11 +200,17 @@ class Promise(ABC):
 
     @abstractmethod
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
-        """Return whether the composition of several guarantees implies this one, up to rounding of sums."""
+        """Return whether the composition of several guarantees implies this one, up to rounding of sums.
+
+        `prove` returns the joint eps of guarantees at a delta; by default `sums`.
+        """
 
     @abstractmethod
     def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> Self:
-        """Return the composition of several guarantees as one guarantee of this kind; zero if there are none."""
+        """Return the composition of several guarantees as one guarantee of this kind; zero if there are none.
+
+        `prove` returns the joint eps of guarantees at a delta; by default `sums`.
+        """
 
     @abstractmethod
     def less(self, spent: Self) -> Self:
@@ -248,7 +254,7 @@ class Promise(ABC):
         return empty
 
 
-# Function that returns a joint eps of guarantees at a delta; `privstats.privacy.composition` proves the smallest one.
+# Function that returns an eps of the composition of guarantees at a delta, such as `composition.together`.
 Prove = Callable[[tuple["Promise", ...], float], float]
 
 
@@ -494,7 +500,7 @@ class ZeroCDP(Promise):
         return replace(self, rho=self.rho / k**2)
 
     def of_group(self, k: int) -> ZeroCDP:
-        """Return the guarantee, with k^2 rho, for data sets k steps apart (Bun and Steinke 2016, Proposition 1.9)."""
+        """Return the guarantee for data sets k steps apart: k^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
         return replace(self, rho=self.rho * k**2)
 
     def as_pure(self) -> PureDP:

@@ -82,7 +82,7 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
         return float(_profile(eps, sigma, q))
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
-    while True:  # until the guess is within a factor of 10, since the bound is tight only at deltas near the guess
+    while True:  # repeat until guess and bound agree within a factor of 10: the bound is tight only near the guess
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:
             return min(found, known)

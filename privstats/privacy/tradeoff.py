@@ -29,7 +29,7 @@ def mills(u: ArrayLike) -> FloatArray:
 
 
 def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
-    """Privacy profile (delta as a function of eps) of laws (Q, P) at `eps`, from the profile of (P, Q) at -eps."""
+    """Return delta at `eps` of the pair of laws (Q, P), given `mirrored`, delta at -eps of the pair (P, Q)."""
     return np.asarray(-np.expm1(eps) + np.exp(eps) * mirrored)
 
 
@@ -59,7 +59,7 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
 
 
 def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile (delta at `eps`) of randomised response, the least private mechanism that satisfies `held`-DP."""
+    """Privacy profile (delta at `eps`) of randomised response, the least private mechanism with pure eps = `held`."""
     eps = np.asarray(eps, dtype=float)
     inside = -np.expm1(np.minimum(eps - held, 0.0)) / (1 + math.exp(-held))
     return np.where(eps <= -held, -np.expm1(np.minimum(eps, 0.0)), inside)
@@ -351,7 +351,7 @@ def zcdp_eps(rho: float, delta: float) -> float:
 
 
 def _eps_at_order(rho: float, x: float) -> float:
-    """Return the eps at which the Renyi order 1 + x gives the smallest delta."""
+    """Return the eps for which 1 + x is the Renyi order that gives the smallest delta."""
     return (1 + 2 * x) * rho + math.log(x) - math.log1p(x)
 
 
