@@ -1,4 +1,4 @@
-"""A model: a record of the user's formula and arguments, which checks itself; it has neither budget nor randomness."""
+"""A model: a record of the user's formula and arguments, and their checks. It has neither budget nor randomness."""
 
 from __future__ import annotations
 
@@ -72,7 +72,18 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of an estimate's numbers; the fields have the same names as in `FitFacts`."""
+    """Labels of the numbers of an estimate.
+
+    Parameters
+    ----------
+    keys : tuple of str
+        Names of the parts of a label, such as ("term", "tau").
+    labels : tuple of tuple
+        Label of each number, with one part for each key. Empty if `keys` is ("term",): the labels are then the names of
+        the coefficients.
+    levels : tuple of (tuple or None)
+        For modes: the declared levels of the column of each number; None for a numeric column. Empty for other models.
+    """
 
     keys: tuple[str, ...] = ("term",)
     labels: tuple[tuple[Any, ...], ...] = ()
@@ -139,7 +150,7 @@ class Model(ABC):
 
     @abstractmethod
     def bind(self, rows: int | None) -> Any:
-        """Return the design: a map from rows to numbers, without data; `rows` is the number of rows, if public."""
+        """Return the design, a map from rows to numbers without data; `rows` is the public number of rows, if any."""
 
     def with_bounds(self, design: Any, bounds: Mapping[str, tuple[float, float]]) -> Any:
         """Return the design with estimated bounds for the columns that lack declared bounds."""
@@ -190,7 +201,7 @@ class Model(ABC):
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
-        """Return the value of `cov_type`, the assumption about errors behind the intervals; None for other models."""
+        """Return `cov_type`, the assumption about errors behind the intervals; None if the model is no regression."""
         return None
 
     def least_rows(self, design: Any) -> int:
@@ -203,9 +214,9 @@ class Model(ABC):
 
     @property
     def by_parts(self) -> str:
-        """Argument that selects a method that reads rows in parts.
+        """Text such as "mech='auto'": the argument that selects a method that can read the rows in parts.
 
-        It is used in error messages about methods that need all rows at once.
+        Error messages about methods that need all rows at once recommend this argument.
         """
         return "mech='auto'"
 

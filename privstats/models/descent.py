@@ -1,4 +1,4 @@
-"""Methods of noisy optimisation with bounded scores, as in the literature: their estimators and requirements."""
+"""Noisy gradient descent, noisy Newton and stochastic descent for losses with bounded scores."""
 
 from __future__ import annotations
 

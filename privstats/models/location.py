@@ -39,7 +39,7 @@ from privstats.models.regression import Carrying
 from privstats.privacy.promise import ApproxDP, Neighbors, Promise, is_number
 
 PROPOSE = ProposeTestRelease()
-EXACT_COLUMNS = 3  # most columns with an exact sampler of the geometric median; with more, a Markov chain is used
+EXACT_COLUMNS = 3  # with more columns a Markov chain replaces the exact sampler of the geometric median
 KNORM_NOISES: Mapping[str, Mechanism] = {"linf": Cube(), "l1": Laplace(), "l2": Spherical()}
 SMOOTH: Mapping[str, Mechanism] = {
     "cauchy": SmoothCauchy(), "laplace": SmoothLaplace(), "laplaceln": SmoothLaplaceLN(), "gaussian": SmoothGaussian(),
@@ -48,7 +48,7 @@ SMOOTH: Mapping[str, Mechanism] = {
 
 @dataclass(frozen=True, eq=False)
 class Location(Model):
-    """A model that describes columns, of all rows or by group."""
+    """Base class of the models that summarise columns (such as means and quantiles), over all rows or by group."""
 
     example: ClassVar[str] = "x"
 
@@ -284,7 +284,7 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Accept numbers and levels; the estimators check bins."""
+        """Raise no error, because a column of numbers or of levels has bins; the estimators check the bins."""
 
 
 @dataclass(frozen=True, eq=False)

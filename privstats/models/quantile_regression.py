@@ -62,7 +62,7 @@ class QuantileModel(Regression):
         if several == 1:
             return super().in_units(estimate, design)
         matrix, shift = design.to_original()
-        terms = np.arange(len(matrix) * several).reshape(several, -1).T.ravel()  # positions in the order (term, tau)
+        terms = np.arange(len(matrix) * several).reshape(several, -1).T.ravel()  # sorted by term, then tau
         whole = np.kron(np.eye(several), matrix)[terms]
         names = tuple(f"{name}[{tau:g}]" for name in design.names for tau in self.tau)
         return estimate.mapped(whole, np.repeat(shift, several), names)
@@ -111,7 +111,10 @@ class QuantileModel(Regression):
         return public.carried(choice, "mech='objpert'")
 
     def _rows_of_each(self, promise: Promise, coefficients: int, rows: int | None) -> float:
-        """Return 2 min(tau, 1 - tau) x rows x eps / coefficients for the outermost tau; infinite if unknown."""
+        """Return 2 min(tau, 1 - tau) x rows x eps / coefficients for the outermost tau.
+
+        The result is infinite if the budget is not in eps, or the number of rows is private.
+        """
         if promise.normal or rows is None:
             return np.inf
         beyond = 2 * min(min(tau, 1 - tau) for tau in self.tau)
@@ -143,6 +146,6 @@ class QuantileModel(Regression):
 
 
 def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
-    """Return an estimator by objective perturbation of rows scaled by their bounds, which gives no intervals."""
+    """Return an estimator without intervals: objective perturbation for rows that are scaled by their bounds."""
     norm = noise if noise in OF_VECTORS else "linf"
     return Candidate(PlainPerturbedQuantile, {"taus": taus, "norm": norm}, norm)

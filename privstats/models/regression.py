@@ -47,7 +47,7 @@ BRANCHES = {
     "moments": "suffstats",
     "steps": "newton",
     "perturbed": "objpert",
-}  # names of methods for users, by branch of an estimator
+}  # names of methods, as users write them, by branch of an estimator
 NOISE: Mapping[str, Additive] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
@@ -58,7 +58,7 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 }
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # largest number of coefficients and largest theta_bound for rejection sampling
 MOST_IN_HULL = 2  # largest number of predictors for hull noise; drawing the noise takes too long with more predictors
-MOST_MINIMISED = 300_000  # most rows for a perturbed minimiser; with more rows Newton steps are as precise and faster
+MOST_MINIMISED = 300_000  # with more rows Newton steps are used: as precise as a perturbed minimiser, and faster
 # The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
 # number of rows, is computed in advance (`Carrying.forecast_noise`).
 #
@@ -78,10 +78,10 @@ OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exis
 
 @dataclass(frozen=True)
 class Carrying:
-    """Public information about a fit that shows whether Newton steps converge and which method has the least noise.
+    """Public information about a fit, from which convergence of Newton steps and noise of methods are predicted.
 
-    If intervals are requested, the intervals show whether the steps have converged, and no fit is refused. Estimates
-    without intervals do not show this.
+    Without intervals, users could not see that Newton steps have diverged; such a fit is refused if divergence is
+    predicted. With intervals no fit is refused, because the intervals show whether the steps have converged.
 
     Parameters
     ----------
@@ -148,11 +148,12 @@ class Carrying:
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
 
     def refuse_minimiser(self, mech: str, design: Design, noise: str | None) -> None:
-        """Raise an error if mech="objpert" is requested but cannot give intervals; the error names the requirements.
+        """Raise an error if mech="objpert" is requested but cannot give intervals.
 
         Raises
         ------
         OptionError
+            The error names a requirement that is not met.
         """
         needs = {
             f"a pure eps: give eps= in place of {self.promise.currency}=": self.promise.normal,
@@ -173,7 +174,7 @@ class Carrying:
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
 
     def is_ample(self, by: Noises, design: Design) -> bool:
-        """Return whether Newton steps give intervals about as short as a perturbed minimiser."""
+        """Return whether Newton steps with these rows give intervals about as short as a perturbed minimiser."""
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
@@ -356,7 +357,7 @@ class LinearModel(Regression):
 def _least_squares(
     mech: str, options: Mapping[str, Any], noise: str | None, design: Design, public: Carrying
 ) -> Choice:
-    """Return an estimator of least squares: moments, Newton steps, a choice of method, or a method for comparison."""
+    """Return the least-squares estimator of the method `mech`; "auto" chooses a method from public information."""
     perturbs = public.perturbs(design) and noise is None
     if mech == "objpert" and perturbs and public.whitens(design, options):
         return _perturbed_least_squares(PURE, design, public, ("perturbed",)).choice(mech, options, "")
@@ -379,7 +380,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # all raise an error: least squares has no bounded scores
+    table |= descents(HuberLoss(), public.rows)  # named in error texts only: least squares has no bounded scores
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
@@ -401,7 +402,7 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return an estimator of least squares by a perturbed minimiser, or by another method in `branches`."""
+    """Return an estimator of least squares, or of `loss`: a perturbed minimiser, or another method in `branches`."""
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
     if len(branches) == 1:
@@ -410,7 +411,7 @@ def _perturbed_least_squares(
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
-    """Return an estimator of least squares by one mechanism that draws the coefficients."""
+    """Return the least-squares estimator of a method that draws all coefficients with one mechanism."""
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:
