@@ -65,7 +65,7 @@ class BareFactor:
         return self._part.reads
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Return the values of the expression, neither clamped nor scaled; each value depends on one raw row only."""
+        """Return a block of the expression's values, neither clamped nor scaled; each value depends on one row only."""
         rows, present = admit(frame, self.reads, self.domain, self.domain.complete)
         values = self._part.values(rows)[:, 0]
         present &= ~np.isnan(values)

@@ -238,7 +238,7 @@ def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
     Texts that are keys of the mapping are compared as bytes; other texts are converted one by one.
     """
-    import pyarrow as pa  # pyarrow is installed if a column is in Arrow
+    import pyarrow as pa  # pyarrow is installed if a column is in Arrow format
     from pyarrow import compute
 
     known = [key for key in place if isinstance(key, str)]

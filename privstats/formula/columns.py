@@ -124,7 +124,7 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """Number of columns to be summarised, which equals the number of entries of a row."""
+        """Number of expressions to be summarised, which is the number of columns of `Block.numbers`."""
         return len(self.targets)
 
     @property

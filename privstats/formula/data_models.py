@@ -46,7 +46,7 @@ class Field:
     highs: list[Any] = by_default(default_factory=list)
 
     def bound(self, how: str, end: Any) -> None:
-        """Add the bound `end`.
+        """Record `end` as a lower or upper bound of the column.
 
         An exclusive bound on whole numbers is replaced by the nearest whole number that satisfies the bound.
 

@@ -123,7 +123,7 @@ class Design:
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have different weights."""
+        """Whether the user gave weights of the rows."""
         return self._selection.weights is not None
 
     @property
@@ -168,9 +168,9 @@ class Design:
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """Index triples (column, parent, parent): a column is the product of two numeric columns, or a square.
+        """Index triples (column, parent, parent), for columns that are products of two numeric columns, or squares.
 
-        Parents are not products of other columns themselves.
+        The parents are not products of other columns.
         """
         return self._made.multiplied_columns()
 
@@ -514,7 +514,7 @@ def _bound_to(
 
 
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
-    """Return the known range of an expression; the range of a response is cut to the support of the family."""
+    """Return the known range of an expression; for the response, its intersection with the support of `family`."""
     within = derived(code, domain)
     return within if family is None else within & Interval(*family.support)
 

@@ -174,7 +174,7 @@ class Domain(Mapping[str, Known]):
         return domain
 
     def known(self, name: str) -> Interval | Levels:
-        """Return the declared bounds or levels of a column; an undeclared column may have any value."""
+        """Return the declared bounds or levels of a column; all real numbers if the column is not declared."""
         return self.get(name, UNKNOWN).meaning
 
     def bounds(self, name: str) -> Interval:

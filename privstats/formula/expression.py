@@ -95,7 +95,7 @@ def spelling(code: str) -> str:
 
 
 def powers(node: ast.expr) -> Counter[str]:
-    """Return the factors of a product and their powers: the expression is the product of the factors' powers.
+    """Return the factors of a product, each with its exponent; an expression that is no product is the only factor.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class NumericFactor:
 
     @cached_property
     def is_condition(self) -> bool:
-        """Whether the expression is a comparison or a logical expression: its values 0 and 1 are treated as levels."""
+        """Whether the expression is a comparison or a logical expression; if so, its values 0 and 1 are levels."""
         return self.within == Interval(0.0, 1.0) and _is_condition(self.node)
 
 
@@ -176,7 +176,7 @@ class CutFactor(LevelFactor):
         return self.of.total
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the interval that holds the expression's value in each row; -1 where it is undefined."""
+        """Return the index of the interval that contains the expression's value, for each row; -1 for no value."""
         values = self.of.values(rows)[:, 0]
         places = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
         return places if self.total else np.where(np.isnan(values), -1, places)

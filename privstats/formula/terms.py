@@ -196,8 +196,8 @@ class Terms:
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
         """Return index triples (column, parent, parent) for columns that are the product of two columns, or a square.
 
-        Parents are not products themselves. The spelling of a product does not matter: columns are compared by the
-        powers of the expressions in them.
+        The two parents are not products. Products are recognised however they are written, because columns are compared
+        by the exponents of their factors.
         """
         made_of = {p.columns[0]: powers for p in self.products if (powers := self._powers(p))}
         at = {frozenset(powers.items()): column for column, powers in made_of.items()}

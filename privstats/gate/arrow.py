@@ -21,7 +21,7 @@ FEW_ROWS = 4 * CHUNK  # a batch with fewer rows is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
 
-# Conversion of cells
+# Functions that convert Arrow arrays to cells
 
 
 def column(array: Any) -> NDArray[Any] | pd.Categorical:
@@ -120,7 +120,7 @@ def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
     return frame
 
 
-# Conversion of batches
+# Functions that convert Arrow record batches to DataFrames
 
 
 def is_stream(data: Any) -> bool:

@@ -290,7 +290,7 @@ class Gate(Conversation):
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches whose budgets include all queries so far; empty: all branches
+        self._open: set[str] = set()  # branches whose budgets include all queries so far; empty if all qualify
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 

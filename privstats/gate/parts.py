@@ -21,7 +21,7 @@ class Answer:
     Parameters
     ----------
     part, rows : int
-        Number of the part, and its number of rows.
+        Index of the part, and number of rows of the part.
     digest : bytes
         Keyed digest of the privacy units of the rows, which must be the same in each pass; empty if there are none.
     units : tuple or None
@@ -105,7 +105,7 @@ class Elsewhere(Protocol):
     Attributes
     ----------
     parts : int
-        Number of parts of the last requested columns.
+        Number of parts at the latest call of `each`.
     """
 
     @property

@@ -155,7 +155,7 @@ class Rehearsal(Conversation):
         return promise
 
     def _look(self, question: Question) -> None:
-        """Audit the query of the data that was asked last."""
+        """Audit a query of the data, without warnings."""
         with quiet():
             self._audit(question)
 

@@ -40,7 +40,7 @@ class SparkFrame:
     Attributes
     ----------
     parts : int
-        Number of partitions of the last requested columns.
+        Number of partitions in the latest pass.
     """
 
     frame: Any

@@ -338,7 +338,7 @@ def own_options(entry: Candidate) -> set[str]:
 
 
 def levels_of(name: str, value: Any) -> tuple[float, ...]:
-    """Return the probabilities of quantiles, ascending.
+    """Return the probabilities of quantiles in ascending order, from one number or an iterable of numbers.
 
     Raises
     ------

@@ -162,15 +162,15 @@ class Promise(ABC):
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
-        """Return the guarantee for data sets k steps apart, implied by this one; each step leads to a neighbour."""
+        """Return the guarantee that follows for data sets k steps apart; each step leads to a neighbour."""
 
     @abstractmethod
     def as_pure(self) -> PureDP:
-        """Return the guarantee with the largest eps and delta = 0 that implies this one, for eps-DP mechanisms."""
+        """Return the pure eps guarantee with the largest eps that implies this guarantee, for eps-DP mechanisms."""
 
     @abstractmethod
     def as_normal(self) -> GaussianDP:
-        """Return the Gaussian DP guarantee with the largest mu that implies this one, for normal noise.
+        """Return the Gaussian DP guarantee with the largest mu that implies this guarantee, for normal noise.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Promise(ABC):
 
     @abstractmethod
     def to_approx(self, delta: float) -> ApproxDP:
-        """Return the (eps, delta) guarantee with the smallest eps that this one implies at `delta`."""
+        """Return the (eps, delta) guarantee with the smallest eps that this guarantee implies at `delta`."""
 
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of the given mechanisms, among which this guarantee is divided.
@@ -200,7 +200,7 @@ class Promise(ABC):
 
     @abstractmethod
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
-        """Return whether the composition of several guarantees implies this one, up to rounding of sums.
+        """Return whether the composition of several guarantees implies this guarantee, up to rounding of sums.
 
         `prove` returns the joint eps of guarantees at a delta; by default `sums`.
         """
