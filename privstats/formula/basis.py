@@ -64,7 +64,7 @@ class Basis:
 
 
 def _range(polynomial: Legendre) -> Interval:
-    """Return the range of a polynomial over [-1, 1], from its values at -1, at 1 and at stationary points."""
+    """Return the range of a polynomial over [-1, 1], from its values at -1, 1 and stationary points between."""
     roots = np.asarray(polynomial.deriv().roots(), dtype=complex)
     stationary = [float(root.real) for root in roots if abs(root.imag) < 1e-9 and -1 < root.real < 1]
     return Interval.hull([float(polynomial(point)) for point in (-1.0, 1.0, *stationary)])
@@ -83,7 +83,7 @@ def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[
 
 def _spline(kind: str) -> Callable[..., Basis]:
     def made(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-        """Return a spline basis with knots and bounds from the formula and the domain."""
+        """Return a spline basis with the knots that the formula gives, on the public range of the expression."""
         keywords = dict(keywords)
         ends = [keywords.pop("lower_bound", public.lo), keywords.pop("upper_bound", public.hi)]
         knots = keywords.pop("knots", None)

@@ -273,7 +273,7 @@ class Columns:
         return spelled
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
-        """Return indicators of the group of each new row, shape (n, groups or 1).
+        """Return indicators of the group of each new row, shape (n, groups); a column of ones if there is no group.
 
         Raises
         ------

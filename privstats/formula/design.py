@@ -255,6 +255,8 @@ class Design:
     def to_original(self, response: bool = True) -> tuple[FloatArray, FloatArray]:
         """Return (matrix, shift): coefficients in the user's units are ``matrix @ theta + shift``.
 
+        The vector theta has the coefficients of the scaled columns.
+
         Parameters
         ----------
         response : bool
@@ -520,7 +522,7 @@ def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
 
 
 def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
-    """Return the response: a number, or one of two levels if the family's means lie between 0 and 1."""
+    """Return the response as a factor: numeric, or with two levels if the family's means lie between 0 and 1."""
     binary = family is not None and family.support == (0.0, 1.0)
     if isinstance(part, LevelFactor):
         many = len(part.levels.values)
@@ -580,7 +582,7 @@ def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool
 
 
 def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, intercept: bool) -> tuple[float, float]:
-    """Return the centre and the half-range by which the response is scaled.
+    """Return centre and half-range of the response: the scaled response is (response - centre) / half-range.
 
     Without an intercept the centre is 0 and the half-range is the largest absolute value. For a model with a link
     function, the centre is 0 and the half-range is the largest value.

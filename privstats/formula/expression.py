@@ -23,7 +23,7 @@ from privstats.formula.interval import Interval
 from privstats.formula.values import walk
 
 WHOLE = range(1, 100)  # exponents for which a power is treated as a product of equal factors
-FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # R's spelling of C(...)
+FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # functions of R that correspond to C(...)
 TREES = 1024  # largest number of cached syntax trees
 MOST_NODES = 300  # largest number of nodes of an expression, well below Python's recursion limit
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")

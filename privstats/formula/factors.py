@@ -28,7 +28,7 @@ from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
 ROWS_A_LEVEL = 10  # smallest number of rows per level, for factors with more than `MANY_LEVELS` levels
-MANY_LEVELS = 50  # a factor with at most this number of levels may have fewer rows per level
+MANY_LEVELS = 50  # a factor with at most this number of levels may have fewer than `ROWS_A_LEVEL` rows per level
 MOST_LEVELS = 2000  # largest number of levels of a factor or product of factors, so that its coding fits in memory
 TRUTH = np.array([[0.0], [1.0]])
 

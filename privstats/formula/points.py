@@ -96,7 +96,7 @@ def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatAr
 
 
 def compared(node: ast.AST) -> dict[str, set[float]] | None:
-    """Return the numbers with which a comparison compares a column, by column name; None for other expressions.
+    """Return the numbers in a comparison of one column with numbers, by column name; None for other expressions.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def compared(node: ast.AST) -> dict[str, set[float]] | None:
 
 
 def cut(part: NumericFactor | BasisFactor | LevelFactor) -> dict[str, set[float]]:
-    """Return, for each column, the numbers to which conditions in a factor, such as ``x > 3``, compare the column."""
+    """Return, for each column, the numbers with which conditions in a factor, such as ``x > 3``, compare the column."""
     found: dict[str, set[float]] = {}
     for piece in ast.walk(_node(part)):
         for name, numbers in (compared(piece) or {}).items():
@@ -178,10 +178,10 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the index of the first column that is a linear function of earlier columns, and the earlier indices.
+    """Return the first column that is a linear function of earlier columns, and these earlier columns, as indices.
 
-    The second value has the indices of the earlier columns in this linear function. Only columns in the mask `among`
-    are considered. Return None if there is no such column.
+    Only columns in the mask `among` are considered. The result is None if no column is a linear function of earlier
+    columns.
     """
     rows = matrix[~np.isnan(matrix).any(axis=1)]
     places = np.flatnonzero(among & (np.abs(rows).max(axis=0, initial=0.0) > ROUNDING))

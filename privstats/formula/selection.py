@@ -64,7 +64,7 @@ class Selection:
         return kept
 
     def weighs(self, rows: Mapping[str, Any]) -> FloatArray | None:
-        """Return the weight of each row, divided by the largest possible weight; None if all weights are equal."""
+        """Return the weight of each row, divided by the largest possible weight; None if no weights are given."""
         if self.weights is None:
             return None
         return np.clip(np.nan_to_num(self.weights.values(rows)[:, 0]) / self.largest_weight, 0.0, 1.0)

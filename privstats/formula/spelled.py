@@ -84,7 +84,7 @@ def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
 
 
 def condition(part: LevelFactor | NumericFactor, level: Any) -> str:
-    """Return the indicator of a level of a factor, 1 or 0, as an expression."""
+    """Return the text of an expression that is 1 at the given level of a factor, and 0 at other levels."""
     if isinstance(part, LevelFactor):
         bare = part.name.isidentifier() and not keyword.iskeyword(part.name)
         return f"({part.name if bare else f'Q({part.name!r})'} == {level!r})"

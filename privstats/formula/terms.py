@@ -73,7 +73,7 @@ class DesignFactor:
         return [int(place) for place in np.flatnonzero(self._high[level])]
 
     def compared_with(self, level: Any) -> str:
-        """Return how a formula writes this factor with the reference level `level`."""
+        """Return the text of this factor in a formula that makes `level` the reference level."""
         column = CODED.fullmatch(self.name)
         return f"C({column[1] if column else self.name}, Treatment({level!r}))"
 
@@ -211,7 +211,10 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def _powers(self, product: Product) -> Counter[str]:
-        """Return the powers of the expressions in a column; empty if the column has levels or belongs to a basis."""
+        """Return the exponents of the expressions whose product is a column.
+
+        The result is empty if the column depends on levels or belongs to a basis.
+        """
         parts = self.sources(product)
         nodes = [part.node for part in parts if isinstance(part, NumericFactor)]
         numeric = product.factor is None and len(nodes) == len(parts)

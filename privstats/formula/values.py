@@ -167,7 +167,7 @@ class _Arrays:
 
 
 def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
-    """Return the values of an expression that `bounds_of` has accepted, one for each row.
+    """Return the value of an expression in each row, shape (n,); `bounds_of` must have accepted the expression.
 
     Parameters
     ----------

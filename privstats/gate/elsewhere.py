@@ -31,8 +31,8 @@ from privstats.privacy.promise import Neighbors
 class Shipped(ABC):
     """A task for one part of the rows; an error in the task is not reported, because it may depend on the rows.
 
-    The task does not wait for the lock on warning filters: if the task runs in the process of the fit, the fit holds
-    this lock while it waits for the result.
+    The task does not acquire the lock on Python's warning filters. The fit holds this lock while it waits for the task,
+    so a task in the process of the fit would wait forever.
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:

@@ -13,7 +13,7 @@ from privstats.gate.readers import Batches, reader_of
 
 
 class Passes(Protocol):
-    """Rows that are read in several passes.
+    """Interface of rows that are read in several passes.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Passes(Protocol):
 
 
 class Source(Passes, Protocol):
-    """Rows, with the names and types of their columns."""
+    """Interface of a source of rows with names and types of columns."""
 
     def head(self) -> pd.DataFrame | None:
         """Return a frame without rows that has the columns and their public types; None if there is no such frame."""

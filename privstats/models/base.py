@@ -201,7 +201,7 @@ class Model(ABC):
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
-        """Return `cov_type`, the assumption about errors behind the intervals; None if the model is no regression."""
+        """Return `cov_type`, the assumption about errors behind intervals; None if the model is not a regression."""
         return None
 
     def least_rows(self, design: Any) -> int:

@@ -99,7 +99,7 @@ class Ledger(Account):
         return ledger_report.report(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the joint cost of the charges, one after the other, below the budget.
+        """Draw the joint cost after each charge as steps, and the budget as a horizontal line.
 
         Parameters
         ----------

@@ -121,7 +121,7 @@ def named(account: Account) -> str:
 
 
 def plot(account: Account, ax: Any = None) -> Any:
-    """Draw the joint cost of the charges, one after the other, below the budget."""
+    """Draw the joint cost after each charge as steps, and the budget as a horizontal line."""
     ax = new_axes(6.4, 4.2) if ax is None else ax
     totals = [0.0, *(float(_size(total)) for total in frame(account)["total"])]
     whole, name = float(_size(account.budget.budget)), account.budget.currency
