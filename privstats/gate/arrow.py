@@ -146,7 +146,7 @@ def frames_of(batches: Iterable[Any]) -> Iterator[pd.DataFrame]:
 
 
 def whole_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Regroup Arrow record batches of one schema into batches of about `BATCH_ROWS` rows."""
+    """Regroup Arrow record batches of one schema to batches of about `FEW_ROWS` to `BATCH_ROWS` rows."""
     waiting: list[Any] = []
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):

@@ -228,7 +228,9 @@ def open_rows(source: Any, *seen: Any) -> BlockRows:
 
 
 def check_place(source: Any, gathered: Any) -> None:
-    """Raise an error if a method needs all rows in one process (`gathered`) but the rows are on a cluster.
+    """Raise an error if a method needs all rows in one process but the rows are on a cluster.
+
+    The argument `gathered` describes the method's need in the error; None if the method has no such need.
 
     Raises
     ------

@@ -242,7 +242,7 @@ class Conversation(ABC):
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
-        # a row that names no privacy unit contributes nothing
+        # contributions may be absent if rows name privacy units: a row without the name of a unit contributes nothing
         absent = question.keep is not None or not self._rows.design.complete or self._neighbors.unit is not None
         return self._neighbors.relation(question.adds_up_units, absent)
 

@@ -93,7 +93,7 @@ class BlockRows:
         self._kept: Kept[Block] | None = None
 
     def through(self, design: RowMap) -> BlockRows:
-        """Return the same rows of each privacy unit, mapped by another design, which reads no other columns.
+        """Return the same rows of each privacy unit, mapped by another design, which must not read further columns.
 
         The first design always determines which rows of a unit are used.
         """
@@ -110,7 +110,7 @@ class BlockRows:
         return [one.total() for one in sums]
 
     def accumulator(self, question: Sum) -> Plain | Fold:
-        """Return an accumulator of the total of a query, from 0; accumulators over parts of the rows may be merged."""
+        """Return an accumulator of the total of a query, starting at 0; accumulators of other rows may be merged."""
         if question.folded and self.neighbors.unit is not None:
             return Fold(question, self.neighbors.rows_per_unit)
         return Plain(question)

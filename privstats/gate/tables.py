@@ -167,7 +167,7 @@ class ParquetFiles:
 
 
 def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """Return path, size, time of change, row groups and rows of each file."""
+    """Return path, size, time of change, number of row groups and number of rows of each file."""
     found = []
     for file in files:
         info = file.filesystem.get_file_info(file.path)

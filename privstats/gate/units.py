@@ -146,7 +146,7 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     """
     order = by_unit(units, hashes)
     units, hashes = units[order], hashes[order]
-    numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # a different number for each copy
+    numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # identical rows get different numbers
     among = np.empty(len(units), dtype=bool)
     # both sort orders place the rows of a unit at the same positions, so `repeats(units)` holds for both
     among[order[by_unit(units, numbers)]] = repeats(units) < most
@@ -161,7 +161,10 @@ def by_unit(units: NDArray[np.signedinteger[Any]], numbers: Hashes) -> NDArray[A
 
 
 def mixed(numbers: Hashes) -> Hashes:
-    """Return a random-looking permutation of 64-bit numbers: each bit depends on all bits (Steele et al. 2014)."""
+    """Return 64-bit numbers, mapped by a bijection that mixes bits: each output bit depends on all input bits.
+
+    This is the finaliser of SplitMix64 (Steele et al. 2014).
+    """
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -187,7 +187,7 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    # one guarantee of each kind; among guarantees in (eps, delta), the guarantee with the largest delta
+    # candidates for the kind of the result, one guarantee each; for (eps, delta), the guarantee with the largest delta
     kinds = {type(one): one for one in reversed(by_delta)}
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
@@ -367,8 +367,8 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 def _coarser(one: LossDistribution, step: float) -> LossDistribution:
     """Return a distribution on every second point of a grid around 0 that dominates the given one.
 
-    The probability at a point left out is divided between the points beside it, as in `on_grid_from_above`: a share of
-    ``1 / (1 + e^-step)`` goes to the point above, and the rest to the point below.
+    The probability at an omitted point is divided between the two adjacent points, as in `on_grid_from_above`: a share
+    of ``1 / (1 + e^-step)`` goes to the point above, and the rest to the point below.
     """
     odd = len(one.atoms) // 2 % 2
     # each side of 0 gets one more point, and a second one if its number of points is odd

@@ -50,7 +50,7 @@ def cost_of(account: Account, entry: Entry) -> Promise:
 
 def report(account: Account) -> str:
     """Return all charges of a ledger, their joint cost and the rest of the budget, as text."""
-    from tabulate import tabulate  # slow to import
+    from tabulate import tabulate  # imported here, because the import is slow
 
     table = frame(account)
     rows = [

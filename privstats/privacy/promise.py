@@ -158,7 +158,7 @@ class Promise(ABC):
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return a guarantee for neighbours that implies this guarantee for data k steps apart (see `of_group`)."""
+        """Return a guarantee for neighbours that implies this guarantee for data sets k steps apart."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
