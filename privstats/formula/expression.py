@@ -202,7 +202,7 @@ def _all_rows(code: str, what: str, of: str) -> str:
 
 
 def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
-    """Return an error text that says why an expression cannot be used, and what to write in its place."""
+    """Return an error text: the reason why an expression cannot be used, and a replacement."""
     code = ast.unparse(node)
     match node:
         case ast.Name(id=name) if isinstance(of.get(name), Levels):

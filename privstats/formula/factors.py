@@ -203,7 +203,7 @@ def factor(code: str, domain: Domain) -> Factor:
     Raises
     ------
     FormulaError
-        If the expression uses syntax or functions other than the row-wise ones that formulas allow.
+        If the expression uses syntax or a function that formulas do not allow.
     DomainError
         If the bounds of the expression, or the levels of its column, are not known.
     """
@@ -441,7 +441,7 @@ def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
 
 
 def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
-    """Return an error text that says why an expression has no finite bounds, and what the user should declare."""
+    """Return an error text: the reason why an expression has no finite bounds, and a declaration that helps."""
     missing = next((n for n in columns(node) if n not in domain or isinstance(domain.get(n), Estimated)), None)
     if missing is not None:
         return (

@@ -131,7 +131,7 @@ def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[i
     PrivacyError
         If a task has failed, or a part has answered twice or not at all.
     SourceChangedError
-        If the rows or privacy units of a part differ from those in an earlier pass.
+        If the rows or privacy units of a part differ from the rows or units in an earlier pass.
     """
     found: dict[int, tuple[Any, ...]] = {}
     rows = 0

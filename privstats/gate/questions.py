@@ -36,7 +36,7 @@ class Question:
     of : callable
         Row function: the vector of each row of a block, shape (n, within.dim).
     within : Set
-        The set into which each vector is projected; it bounds what a row may contribute.
+        The set into which each vector is projected; the set bounds the contribution of a row.
     keep : callable, optional
         Returns the mask of the rows of a block that are used, shape (n,), computed from each row and earlier releases.
     item : str

@@ -68,7 +68,7 @@ class ArrowTable:
 
 @dataclass(eq=False, repr=False)
 class DuckTable:
-    """A table of DuckDB, or some of its columns, read anew in each pass."""
+    """A table of DuckDB, or some columns of a table, read again in each pass."""
 
     relation: Any
     in_memory = False

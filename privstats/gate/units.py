@@ -148,7 +148,7 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # identical rows get different numbers
     among = np.empty(len(units), dtype=bool)
-    # both sort orders place the rows of a unit at the same positions, so `repeats(units)` holds for both
+    # both sort orders place the rows of a unit at the same positions, so `repeats(units)` is valid for both
     among[order[by_unit(units, numbers)]] = repeats(units) < most
     return among
 

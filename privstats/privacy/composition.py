@@ -135,15 +135,15 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
 def on_same_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of several mechanisms on the same rows: the composition that a ledger computes.
 
-    The joint guarantee is of the kind of the first given guarantee whose kind can express all the others. If this kind
-    is (eps, delta), the joint delta is the sum of all delta; if some of the guarantees, such as guarantees in mu, are
-    given neither by eps nor by (eps, delta), the largest delta is added once more.
+    The joint guarantee is of the kind of the first given guarantee whose kind can express all other guarantees. If this
+    kind is (eps, delta), the joint delta is the sum of all delta; if some of the guarantees, such as guarantees in mu,
+    are given neither by eps nor by (eps, delta), the largest delta is added once more.
 
     Raises
     ------
     BudgetError
-        If the guarantees protect different units, or one of them implies no guarantee under the neighbouring relation
-        of the others.
+        If the guarantees protect different units, or a guarantee implies no guarantee under the neighbouring relation
+        of another.
 
     Examples
     --------
@@ -161,22 +161,22 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 
 
 def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
-    """Return the joint guarantee of mechanisms on disjoint data sets, where no privacy unit has rows in two of them.
+    """Return the joint guarantee of mechanisms on disjoint data sets; no privacy unit has rows in two data sets.
 
     Proof. Neighbours differ in one unit, so in one data set, say data set i. The releases about the other data sets
     have the same law for both neighbours. Given these releases, all releases together are a randomised function of the
     releases about data set i. So all releases together satisfy guarantee i, even if the queries about data set i depend
     on the other releases (McSherry 2009, Theorem 4, for any kind of guarantee). A guarantee that each of the given
     guarantees implies is therefore satisfied. The weakest of the given guarantees is returned, expressed in the kind of
-    the first guarantee whose kind can express all the others. If the numbers of units are public, moving a unit from
-    one data set to another does not give a neighbour, and exchanging two units is two steps. All guarantees are
+    the first guarantee whose kind can express all other guarantees. If the numbers of units are public, moving a unit
+    from one data set to another does not give a neighbour, and exchanging two units is two steps. All guarantees are
     translated to one neighbouring relation.
 
     Raises
     ------
     BudgetError
-        If the guarantees protect different units, or one of them implies no guarantee under the neighbouring relation
-        of the others.
+        If the guarantees protect different units, or a guarantee implies no guarantee under the neighbouring relation
+        of another.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class Allotted:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries of this analyst, without the entries of others."""
+        """The entries of this analyst, without the entries of other analysts."""
         return self._own(self.whole.book.entries)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:

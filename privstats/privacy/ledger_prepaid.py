@@ -1,7 +1,7 @@
 """Several fits charged to a ledger together, in one transaction, before any of them reads a row.
 
 *No fit without a charge.* The entries of all fits are added to the ledger at once if the budget admits their sum, or
-none of them. Each fit then takes its own entry, in order and once, and only if it asks for exactly the guarantees that
+none of them. Each fit then takes its own entry, in order and once, and only if it requests exactly the guarantees that
 were charged, under the same call and method, in the process that was charged. Any other request is refused. The budget
 of entries that are not taken remains spent.
 """

@@ -1,4 +1,4 @@
-"""The entries of a ledger as a data frame, a printed report and a plot; all of them are public."""
+"""The entries of a ledger as a data frame, a printed report and a plot; all entries are public."""
 
 from __future__ import annotations
 
