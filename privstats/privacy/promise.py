@@ -36,8 +36,8 @@ class Neighbors:
     Parameters
     ----------
     kind : {"replace", "add_remove"}
-        Whether neighbours differ in that the rows of one unit are replaced by other rows ("replace"), or in that the
-        rows of one unit are added or removed ("add_remove").
+        Difference between neighbouring data sets: the rows of one unit are replaced by other rows ("replace"), or are
+        added or removed ("add_remove").
     unit : str, optional
         Column that names the person (or household, ...) of a row. By default each row is a unit.
     rows_per_unit : int
