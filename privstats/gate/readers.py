@@ -206,7 +206,7 @@ def reader_of(data: Any) -> Batches:
 
 
 def has(data: Any, name: str) -> bool:
-    """Return whether an object has an attribute, without evaluating it: a property might read rows."""
+    """Return whether an object has an attribute; the value is not read, because a property might read rows."""
     try:
         inspect.getattr_static(data, name)
     except AttributeError:

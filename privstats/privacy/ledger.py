@@ -91,7 +91,7 @@ class Ledger(Account):
 
     @property
     def entries(self) -> pd.DataFrame:
-        """All charges, oldest first: time, analyst, call, method, cost, neighbors, total and digest."""
+        """All charges, one row each, oldest first: time, analyst, call, method, cost, neighbors, total and digest."""
         return ledger_report.frame(self)
 
     def report(self) -> str:
