@@ -204,7 +204,7 @@ class _Frames:
         return iter(self.frames)
 
 
-Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows used, their vectors, and the vectors after projection
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows used; vectors before and after projection
 
 
 class Audit:
