@@ -31,8 +31,8 @@ from privstats.privacy.promise import Neighbors
 class Shipped(ABC):
     """A task for one part of the rows; an error in the task is not reported, because it may depend on the rows.
 
-    The task does not acquire the lock on Python's warning filters. The fit holds this lock while it waits for the task,
-    so a task in the process of the fit would wait forever.
+    The task does not acquire the lock on Python's warning filters. The fit holds this lock while it waits for the task;
+    if both ran in one process, the task would otherwise wait for the fit, and the fit for the task.
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:
