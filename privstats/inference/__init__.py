@@ -1,1 +1,1 @@
-"""Estimates, distributions of their errors, and intervals, from released numbers alone; no module reads rows."""
+"""Estimates, their error distributions and intervals, computed from released numbers; no module here reads rows."""

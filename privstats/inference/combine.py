@@ -35,7 +35,8 @@ def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
         Estimates with equal coefficient names. An estimate without any interval gets no weight, unless it is a
         `NormalEstimate`: then some linear combinations may be identified.
     same : bool
-        Whether the estimates are from the same rows, with a common sampling error; otherwise from disjoint rows.
+        True if the estimates are from the same rows and have a common sampling error; False if they are from disjoint
+        sets of rows.
 
     Raises
     ------
@@ -71,16 +72,17 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 
 
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
-    """Return the notes of several fits: one note of each kind, with the number of the fit that it is from.
+    """Return the notes of several fits; notes of one kind about the same coefficients appear once.
 
-    A note on coefficients that are not reported is left out if another fit reports these coefficients.
+    The text of a note begins with the number of the first fit that has the note, and the number of further fits that
+    have it. A note on coefficients that its fit does not report is left out if another fit reports the coefficients.
 
     Parameters
     ----------
     notes : sequence of sequence of Note
         Notes of each fit.
     missing : frozenset of str
-        Coefficients that no fit gives.
+        Names of the coefficients that no fit reports.
     """
     whose: dict[tuple[str, tuple[str, ...]], list[tuple[int, Note]]] = {}
     for k, own in enumerate(notes, start=1):
@@ -98,7 +100,8 @@ def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[N
 def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[Note, ...]:
     """Return a note if estimates from disjoint rows differ by more than their errors explain (Cochran's Q).
 
-    Each coefficient is tested at level `RARE` divided by the number of coefficients; bias bounds are deducted.
+    Each coefficient is tested at level `RARE` divided by the number of coefficients. Before the test, the difference of
+    each estimate from the pooled estimate is reduced by the bias bound of the estimate.
     """
     if same:
         return ()

@@ -48,7 +48,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the remaining part of the error of the start theta = 0, and the directions in which it is unknown.
+    """Return the error of the last iterate that is due to the start theta = 0, and directions with unknown error.
 
     Parameters
     ----------
@@ -57,12 +57,13 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     theta : ndarray, shape (c,)
         Last iterate.
     most : float
-        Largest fraction of the starting error that may remain in a direction with a known error.
+        Largest fraction of the starting error that may remain along a direction (singular vector of `left`). If a
+        larger fraction remains, the error along the direction is treated as unknown.
 
     Returns
     -------
     lag : ndarray, shape (c,)
-        Error ``left (I - left)^-1 theta`` in the directions with a known error.
+        Error of the last iterate, ``left (I - left)^-1 theta``, in the directions with a known error.
     unknown : ndarray, shape (c, l)
         Directions with unknown error, each of length 1.
     """

@@ -47,9 +47,10 @@ class ErrorLaw:
     finest : ndarray, shape (q,)
         Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
     far : callable, optional
-        Function without arguments, for levels too small for the simulated draws. It returns the scale and the degrees
-        of freedom of a Student part that contains no non-normal noise at all, and a function that bounds the quantiles
-        of all non-normal noise.
+        Function without arguments, which is called for levels alpha that are too small for the simulated draws. It
+        divides the error into a Student part without any non-normal noise, and the sum of all non-normal noise. It
+        returns the scale and the degrees of freedom of the Student part, and a function that bounds the quantiles of
+        the sum.
     """
 
     sd: FloatArray
@@ -109,7 +110,7 @@ class ErrorLaw:
         return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return the levels below `_least` at which intervals end at these distances, shape (q,), by bisection."""
+        """Return p-values below `_least`: the levels at which half-lengths are equal to `distance`, by bisection."""
         low, high = np.full(len(distance), np.log(LEAST_P)), np.full(len(distance), np.log(self._least))
         for _ in range(HALVINGS):
             middle = (low + high) / 2
@@ -170,7 +171,7 @@ def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: Float
 
 
 def _tail(z: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Return upper tail probabilities of Student's t, any shape; of a normal variable if `freedom` is large."""
+    """Return upper tail probabilities P(T > z) of Student's t; for large `freedom`, of a standard normal variable."""
     if (freedom >= CERTAIN).all():
         return np.asarray(ndtr(-z), dtype=float)
     return np.where(freedom >= CERTAIN, ndtr(-z), stdtr(np.minimum(freedom, CERTAIN), -z))
@@ -184,7 +185,7 @@ def mixed_law(
     draws: Callable[[], FloatArray],
     noises: Callable[[], Sequence[Loading]],
 ) -> ErrorLaw:
-    """Return the distributions of errors of variance `total`; `apart` is the part due to noise that is not normal.
+    """Return the distributions of q errors, each a sum of a normal part and of noise that is not normal.
 
     Parameters
     ----------
@@ -193,10 +194,10 @@ def mixed_law(
     freedom : callable
         Function from the variance of the normal part to its degrees of freedom.
     draws : callable
-        Returns draws of the noise that is not normal, shape (draws, q). It is called only if this noise is more than
-        the share `SIMULATED` of some variance; otherwise the noise is treated as normal.
+        Function that returns draws of the noise that is not normal, shape (draws, q). It is called only if the share of
+        this noise in some variance exceeds `SIMULATED`; otherwise the noise is treated as normal.
     noises : callable
-        Returns the independent parts of the noise that is not normal, of q coordinates each.
+        Function that returns the independent parts of the noise that is not normal, each with q coordinates.
     """
 
     @cache
@@ -219,7 +220,7 @@ def critical(t: ArrayLike, alpha: float = 0.05) -> FloatArray:
     """Return the critical value cv(t), the 1 - alpha quantile of ``|N(t, 1)|`` (Armstrong and Kolesar 2018).
 
     An interval of half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. Critical values are
-    tabulated, because the choice of a clipping threshold needs many.
+    interpolated in a table, because the choice of a clipping threshold needs many of them.
 
     >>> [round(float(critical(t)), 3) for t in (0.0, 0.5, 1.0, 4.0)]
     [1.96, 2.181, 2.646, 5.645]

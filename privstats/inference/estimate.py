@@ -143,7 +143,7 @@ class Estimate(ABC):
     @property
     @abstractmethod
     def notes(self) -> tuple[Note, ...]:
-        """Notes on the estimates that a summary prints."""
+        """Notes on the estimates, in the order in which a summary prints them."""
 
     @abstractmethod
     def contrast(
@@ -213,14 +213,16 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to theta.
     signal : float
-        Bound for an unidentified direction v: ``(v't)^2 information <= signal^2``. The information is the largest
-        information along v that the noise of the Hessian may hide, but at most `usual`.
+        Bound on the component of t along an unidentified direction v: ``(v't)^2 information <= signal^2``. Here
+        `information` is the largest information along v that the noise of the Hessian may hide, but at most `usual`.
     usual : float
-        Typical information along a direction; noise may be many times larger.
+        Typical information along a direction; the noise of the Hessian may be many times larger.
     known : ndarray, shape (m,), optional
-        Approximate t along unidentified directions, where noise may have moved the start far away; by default 0.
+        Approximate value of t, which is used along unidentified directions; by default 0. It is needed if noise may
+        have moved the origin of t far from theta along these directions.
     remaining : float
-        Length of the step t by which the Hessian's noise is multiplied; 0 if `noises` includes this product.
+        Length |t| by which the noise of the Hessian is multiplied in the equation; 0 if `noises` includes the product
+        of this noise and t.
     clipped : tuple of Allowance
         Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
@@ -228,8 +230,8 @@ class EstimatingEquation:
     freedom : float
         Residual degrees of freedom of the score's variance.
     meat_noise : NoisyMatrix, optional
-        Noise of a released score variance (the value is not used). It reduces the degrees of freedom, which lengthens
-        the intervals.
+        Released score variance, of which only the noise is used. The noise reduces the degrees of freedom, which
+        lengthens the intervals.
     per_eta : ndarray, shape (c,), optional
         Change of each coefficient that changes the linear predictor by one std dev, for models with a link.
     within : ndarray, shape (c, p), optional
@@ -303,7 +305,7 @@ class EstimatingEquation:
         Let b be the direction in coordinates t, H = A + N the Hessian with its noise N, and T a basis of the vectors
         orthogonal to ``H b + s b``. For ``t = T t' + r b`` the equation is ``T'(score - A T t') - T'H b r + T'N b r``:
         only the last two terms depend on the unknown r. The multiple s of b raises the information along b to the least
-        at which b is identified, so that b does not lie in the span of T where H b is mere noise.
+        information at which b is identified. Therefore b does not lie in the span of T even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -341,14 +343,18 @@ class EstimatingEquation:
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
 
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
-        """Return theta's bias bounds due to unidentified directions, (c, l), and bounds on the errors of these bounds.
+        """Return bounds on theta's bias due to unidentified directions: a matrix, and a tuple of further bounds.
+
+        The matrix D, with c rows, means a bias ``D z`` with the entries of z in [-1, 1]. It has a column for each
+        unidentified direction, or, if `within` is given, for each column of `within`.
 
         Let the Hessian be H = A + N with noise N, v an unidentified direction and t the true parameter. If the noise is
         evaluated at the estimate, the remaining error of the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the
-        inverse on the identified directions. Noise may make an entry of v small although the same entry of ``v + H^-1 N
-        v`` is not. So both terms are bounded: the second term by its sd at the largest v't. If `within` is given, the
-        bound on v't is computed from `within` alone: the information along v may be far less than the noise could hide,
-        and v't accordingly larger. Otherwise the bounds of `unidentified` are used.
+        inverse on the identified directions. An entry of v may be small although the same entry of ``v + H^-1 N v`` is
+        large. Therefore both terms are bounded: D bounds the first term, and the tuple bounds the second term by its
+        standard deviation at the largest possible v't. If `within` is given, the bound on v't is computed from `within`
+        alone, because the information along v may be far less than the noise could hide, and v't may be larger than
+        this information implies. Otherwise the bounds of `unidentified` are used, and the tuple is empty.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -379,8 +385,9 @@ class NormalEstimate(Estimate):
     """Asymptotically normal estimates with the distribution of noise, bias bounds and unidentified directions.
 
     For a contrast R, let s be the standard error of ``R theta`` and a its bias bound, from clipping and unidentified
-    directions. Half-lengths are cv(a / s) s, the quantile of ``|X + a|`` for an error X; p-values are tails of this
-    distribution. ``R theta`` is NaN in four cases:
+    directions. The half-length of an interval is the 1 - alpha quantile of ``|X + a|``, with X the error without bias;
+    if X is normal, this is ``cv(a / s) s``. A p-value is a tail probability of ``|X + a|``. ``R theta`` is NaN in four
+    cases:
 
     - R has a component in `hidden` that is larger than rounding errors;
     - s is zero or not finite;
@@ -400,11 +407,11 @@ class NormalEstimate(Estimate):
     hidden : ndarray, shape (k, l)
         Directions of theta about which the rows have no information at all.
     hidden_size : ndarray, shape (k,)
-        For each estimate, the size of the terms whose sums are the entries of its row in `hidden`. A sum of cancelling
-        terms is taken as zero if it is below `EXACT` times this size.
+        Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row of
+        length below `EXACT` times the scale is taken as zero.
     unidentified : ndarray, shape (k, l)
-        Directions of theta with less information than noise, each multiplied by a bound on the component of theta along
-        the direction.
+        Matrix D that bounds the bias due to directions with less information than noise: the bias of theta is ``D z``
+        for an unknown vector z with entries in [-1, 1].
     ranges : ndarray, shape (k, p)
         Public bounds: the absolute value of ``R theta`` is at most the absolute row sum of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
@@ -416,7 +423,8 @@ class NormalEstimate(Estimate):
     freedom : float
         Residual degrees of freedom.
     meat_noise : tuple of NoisyMatrix
-        Independent noises of `sampling`, if it was released; the matrices' values are not used.
+        Independent noises of `sampling`, if `sampling` was released; only the noises of these matrices are used, not
+        their values.
     remarks : tuple of Note
         Notes of the estimator; the property `notes` adds notes that follow from the numbers.
     diagnostics : mapping of str to float
@@ -540,14 +548,15 @@ class NormalEstimate(Estimate):
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
         """Test ``R theta = q`` jointly; see `Estimate.wald`.
 
-        With biased ``R theta`` the statistic is noncentral chi-square or F. The noncentrality is the largest squared
-        length, in the metric of the covariance V, that the sum of all biases can have.
+        If ``R theta`` may be biased, the p-value is a tail probability of a noncentral chi-squared or F distribution.
+        The noncentrality is the largest possible value of ``b' V^-1 b``, with b the sum of all biases and V the
+        covariance of ``R theta``.
         """
         R = np.atleast_2d(np.asarray(R, dtype=float))
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # scaled: the rank is then free of units of measurement
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # after division by `unit`, the rank does not depend on units
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -616,7 +625,10 @@ class NormalEstimate(Estimate):
         return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
-        """Return the linear predictor's change, in sds, over a half-length of ``R theta``; 0 without a link."""
+        """Return the change of the linear predictor, in its std devs, if ``R theta`` changes by `half`, shape (q,).
+
+        For models without a link the result is 0.
+        """
         if self.per_eta is None:
             return np.zeros(len(R))
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
@@ -645,9 +657,9 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return the Satterthwaite degrees of freedom of a variance `normal` with an estimated part `sampling`.
+        """Return the Satterthwaite degrees of freedom of variances `normal` with an estimated part `sampling`, (q,).
 
-        The estimated part has the variance ``2 sampling^2 / freedom``, plus the variance of the noise of its release.
+        The variance of the estimated part is ``2 sampling^2 / freedom``, plus the variance of the noise of its release.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))
@@ -702,9 +714,9 @@ class NormalEstimate(Estimate):
         return np.sqrt(np.maximum(np.diag(self.sampling) + np.diag(self.noise), 0.0))
 
     def _weakly_identified(self) -> tuple[Note, ...]:
-        """Return a note on weakly identified coefficients.
+        """Return a note on weakly identified coefficients, or an empty tuple if there are none.
 
-        They have a bias bound, due to unidentified directions, above `VISIBLE` std errors.
+        Such a coefficient has a bias bound due to unidentified directions that exceeds `VISIBLE` std errors.
         """
         bias, sd = self.unidentified_bias(np.eye(len(self.names))), self._sd
         visible = self._given & (bias > VISIBLE * sd)
@@ -723,7 +735,7 @@ class NormalEstimate(Estimate):
     def _moved(self) -> tuple[Note, ...]:
         """Return a note on coefficients that clipping, or the starting value of an iteration, may have biased.
 
-        They have a bias bound above `MOVED` std errors.
+        The note names the coefficients whose bias bound exceeds `MOVED` std errors.
         """
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
@@ -743,8 +755,9 @@ class NormalEstimate(Estimate):
 class Stacked:
     """Several estimating equations about the same rows, such as quantile regressions of one response.
 
-    Noises are independent. The sampling errors of equations i and j have the covariance
-    ``cross_ij / sqrt(cross_ii cross_jj)`` times the covariance for equal scores (Koenker 2005, section 3.2).
+    The privacy noises of different equations are independent. The sampling errors of equations i and j have the
+    covariance ``cross_ij / sqrt(cross_ii cross_jj)`` times the covariance that equal scores would give (Koenker 2005,
+    section 3.2).
 
     Parameters
     ----------
@@ -760,7 +773,7 @@ class Stacked:
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
     ) -> NormalEstimate:
-        """Return the joint estimate: all coefficients of the first equation, then all of the next."""
+        """Return the joint estimate of all coefficients, ordered by equation."""
         k = len(self.equations[0].coordinates.origin)
         parts = [e.solve(names[i * k : (i + 1) * k]) for i, e in enumerate(self.equations)]
         r, lift = len(parts), np.eye(len(parts) * k).reshape(len(parts), k, -1).transpose(0, 2, 1)
@@ -795,7 +808,7 @@ def _root(equation: EstimatingEquation) -> FloatArray:
 
     Equations with the same predictors, such as quantile regressions for several taus, have proportional matrices L.
     Let G be the matrix of `coordinates`, and z the score with respect to theta, so that G'z is the score with respect
-    to t. Then L is ``G hessian^-1 G' (var z)^1/2``, for any G.
+    to t. Then L is ``G hessian^-1 G' (var z)^1/2``, whatever coordinates are used.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back

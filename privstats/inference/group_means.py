@@ -25,10 +25,10 @@ LEAST = 3.0  # a group is possibly empty if its released count is below this man
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans(Estimate):
-    """Means with sampling errors that are independent between groups, and dependent between columns in an unknown way.
+    """Means of columns by group; sampling errors are independent between groups, and dependent between columns.
 
-    Products of columns are not released. So a contrast of several columns gets the largest variance that any
-    dependence allows: standard deviations add up.
+    The dependence between columns is unknown, because products of columns are not released. So a contrast of several
+    columns gets the largest variance that any dependence allows: standard deviations add up.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class GroupMeans(Estimate):
     sampling : ndarray, shape (k,)
         Sampling variances.
     uncertain : ndarray, shape (k,)
-        Variances of `sampling`, due to each group's degrees of freedom and to noise.
+        Variances of the estimated variances `sampling`, due to each group's degrees of freedom and to noise.
     noises : tuple of Loading
         Privacy noises in theta.
     group : ndarray of int, shape (k,)
@@ -101,8 +101,8 @@ class GroupMeans(Estimate):
         ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N - mean^2`` plus the noise
         variance of the mean, which corrects a bias; `positive_mean` corrects an estimate that noise made too small. The
         estimate is limited to ``1 - mean^2``. A variance with mean m and relative variance r is treated as inverse
-        gamma: so errors have Student's t with variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 +
-        r) / (1 + 2 r)``.
+        gamma: so errors have a Student distribution with variance m, ``4 + 2 / r`` degrees of freedom and squared scale
+        ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
@@ -217,7 +217,7 @@ class GroupMeans(Estimate):
         )
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the means; NaN between columns of one group, which depend in an unknown way."""
+        """Return the covariance of the means; NaN for two columns of one group, because their dependence is unknown."""
         together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
         missing = np.isnan(self.theta)
         covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))

@@ -16,11 +16,11 @@ from privstats.inference.noise import Loading
 from privstats.inference.repair import raise_eigenvalues
 from privstats.numerics.law import FloatArray
 
-SIGNAL = math.sqrt(3.0)  # largest response, in units of its scale, if bounds are declared
+SIGNAL = math.sqrt(3.0)  # largest absolute response, divided by its scale, if the response has declared bounds
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
-    """Return the estimated share of "yes", its std error, and the share of its variance due to randomised answers.
+    """Return the estimated share of "yes", its std error, and the share of the variance due to randomisation.
 
     If each true answer is sent with probability pi, the estimate ``p = (mean - (1 - pi)) / (2 pi - 1)`` has variance
     ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). The estimate may lie outside [0, 1]; the variance
@@ -45,10 +45,11 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 class DescentCollector:
     r"""Gradient descent in the local model, from theta = 0: K steps along means of noisy scores, and the estimate.
 
-    With M the mean curvature, Q the mean square of the scores, ``R = I - eta M``, and noise of sd s in each score, the
-    last iterate has the sampling covariance ``M^-1 Q M^-1 / n`` plus, exactly if the loss is quadratic, the noise
-    covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. Intervals also
-    allow for the starting error that remains after K steps, ``R^K theta``. M and Q are means of noisy answers.
+    Let M be the mean curvature, Q the mean square of the scores, ``R = I - eta M``, and s the sd of the noise in each
+    score. The covariance of the last iterate is the sum of the sampling covariance ``M^-1 Q M^-1 / n`` and of the noise
+    covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``, which is exact for
+    a quadratic loss. Intervals also allow for the part ``R^K theta`` of the starting error that remains after K steps,
+    with theta the minimiser. M and Q are means of noisy answers.
     Coefficients with less information in M than noise have no interval (`NoisyMatrix`). The noise of Q reduces the
     degrees of freedom, which lengthens the intervals.
 
@@ -88,7 +89,8 @@ class DescentCollector:
         theta : ndarray, shape (p,)
             Last iterate.
         curvatures, squares : ndarray, shape (n, p (p + 1) / 2)
-            Noisy answers at theta, as upper triangles by rows.
+            Noisy answers of the n holders at theta: curvatures and squared scores, each the upper triangle, row by row,
+            of a symmetric p x p matrix.
         names : sequence of str
             Names of the coefficients.
         """

@@ -41,16 +41,17 @@ class MarginalEffects:
         jacobian: FloatArray,
         noise: Loading,
     ) -> MarginalEffects:
-        """Return the effects with their errors: by the delta method from the error of theta, and from the sums' noise.
+        """Return the effects with the distribution of their errors.
 
-        The predictors of the sample are treated as fixed.
+        The errors are the sum of the error of theta, by the delta method, and the noise of the released sums. The
+        predictors of the sample are treated as fixed.
 
         Parameters
         ----------
         estimate : NormalEstimate
             Estimate of theta.
         columns, per_unit
-            Coefficients and kinds of the effects, as in the class.
+            Coefficients and kinds of the effects, as described in `MarginalEffects`.
         effects : ndarray, shape (q,)
             Released average marginal effects.
         jacobian : ndarray, shape (q, k)
@@ -66,8 +67,8 @@ class MarginalEffects:
     def in_units(self, per_unit: FloatArray) -> MarginalEffects:
         """Return the effects in the user's units.
 
-        Effects per unit of a scaled predictor are multiplied by `per_unit`, shape (k,). The vector `per_unit` is the
-        diagonal of the matrix that maps the coefficients to the user's units.
+        An effect per unit of a scaled predictor is multiplied by the entry of the argument `per_unit`, shape (k,), for
+        its coefficient. The argument is the diagonal of the matrix that maps the coefficients to the user's units.
         """
         factor = np.where(self.per_unit, per_unit[list(self.columns)], 1.0)
         return replace(self, estimate=self.estimate.mapped(np.diag(factor), np.zeros(len(factor))))

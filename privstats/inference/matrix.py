@@ -21,7 +21,7 @@ TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
 def noise_edge(m: int, sd: float) -> float:
-    """Return the largest eigenvalue of an m x m noise matrix, given the sd of off-diagonal entries (Wigner)."""
+    """Return the approximate largest eigenvalue of an m x m noise matrix with off-diagonal sd `sd` (Wigner)."""
     return float(2 * m**0.5 * sd)
 
 
@@ -49,7 +49,7 @@ class MatrixRelease(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Uncorrelated:
-    """A noise distribution with uncorrelated coordinates of known variances, approximated by the normal one."""
+    """A noise distribution with uncorrelated coordinates of known variances; it is approximated as normal."""
 
     variances: FloatArray
     normal: ClassVar[bool] = True
@@ -70,9 +70,9 @@ class Uncorrelated:
 
 @dataclass(frozen=True, eq=False)
 class MatrixNoise:
-    """Noise of a released matrix: a symmetric matrix U with entries that are coordinates of a random vector.
+    """Noise of a released matrix: a symmetric matrix U whose entries are coordinates of a random vector.
 
-    Coordinates that occur only off the diagonal, at (i, j) and (j, i), are uncorrelated with all others.
+    A coordinate that occurs only off the diagonal, at (i, j) and (j, i), is uncorrelated with all other coordinates.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class NoisyMatrix:
     map : ndarray, shape (P, p)
         Matrix by which coordinates were changed since the release.
     floor : float
-        Directions with smaller eigenvalues rest on too few rows and are unidentified.
+        Smallest eigenvalue of an identified direction: too few rows determine a direction with a smaller eigenvalue.
     """
 
     value: FloatArray
@@ -191,9 +191,9 @@ class NoisyMatrix:
     def entry_variances(self, V: FloatArray) -> FloatArray:
         """Return the variances of ``v_i' N v_j`` for pairs of columns of V, with N the matrix's noise, shape (q, q).
 
-        Entries of U are uncorrelated, or the distribution of U is invariant under rotations. If it is invariant, with
-        variance s^2 off the diagonal and d^2 on the diagonal, ``a'U b`` has variance ``s^2 |a|^2 |b|^2 + (d^2 - s^2)
-        (a'b)^2``.
+        Either the entries of U are uncorrelated (law `Uncorrelated`), or the distribution of U is assumed to be
+        invariant under rotations. In the second case, with variance s^2 off the diagonal and d^2 on the diagonal, the
+        variance of ``a'U b`` is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
@@ -213,12 +213,14 @@ class NoisyMatrix:
         return s2 * np.multiply.outer(np.diag(G), np.diag(G)) + (d2 - s2) * G**2
 
     def combined(self, value: FloatArray, variances: FloatArray, V: FloatArray) -> NoisyMatrix:
-        """Return the mean of this and another estimate of the matrix, entries in the basis V weighted by precision.
+        """Return the mean of this and another estimate of the matrix.
+
+        Entries in the basis V are averaged one by one, with weights inverse to their noise variances.
 
         Parameters
         ----------
         value : ndarray, shape (p, p)
-            The other estimate in the basis V, that is V' M V for an estimate M.
+            The second estimate in the basis V, that is V' M V for an estimate M.
         variances : ndarray, shape (p, p)
             Variances of the entries of `value`; infinite for missing entries.
         V : ndarray, shape (p, p)
@@ -289,7 +291,11 @@ class NoisyMatrix:
 
     @property
     def _lost(self) -> NDArray[np.bool_]:
-        """Mask of the unidentified eigenvectors: all up to the last one with an eigenvalue below its threshold."""
+        """Mask of the unidentified eigenvectors, shape (p,).
+
+        In ascending order of eigenvalues, these are all eigenvectors up to the last with an eigenvalue below its
+        threshold.
+        """
         values, _, least = self.eigen
         behind = np.nonzero(values < least)[0]
         return np.arange(len(values)) <= (behind[-1] if behind.size else -1)
@@ -308,22 +314,22 @@ class NoisyMatrix:
     def noise_to_signal(self) -> tuple[float, float]:
         """Return the ratio of noise to information in the weakest identified and the weakest unidentified direction.
 
-        A ratio is the eigenvalue needed for identification, divided by the direction's eigenvalue: above 1 the
-        direction is unidentified. The ratio is 0 if there is no such direction.
+        A ratio is the smallest eigenvalue at which the direction is identified, divided by the direction's eigenvalue,
+        and at most 100. The first ratio is 0 if no direction is identified, and the second is 0 if all are identified.
         """
         values, _, least = self.eigen
         ratio = least / np.maximum(values, least / 100)
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray) -> FloatArray:
-        """Return the value shrunk toward `target` by its share of noise; eigenvalues are at least .4 of the target's.
+        """Return the released value, shrunk toward `target`; see `shrink_toward`.
 
         This is a covariance estimate in the manner of Ledoit and Wolf (2004), with known noise variance.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())))
 
     def kept(self, target: FloatArray) -> float:
-        """Return the share of the squared distance between value and `target` that noise does not explain."""
+        """Return the share of the squared distance between the released value and `target` that is not due to noise."""
         return kept_share(self.value - target, float(np.trace(self.mean_square())))
 
     def nearest_positive(self, least: float = 0.0) -> FloatArray:

@@ -13,7 +13,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from privstats.inference.matrix import NoisyMatrix
 from privstats.numerics.law import FloatArray
 
-WIDEST = 2.0  # largest half-width of the density's kernel, in standard deviations of residuals
+WIDEST = 2.0  # largest half-width of the kernel that estimates a density, in standard deviations of residuals
 EPANECHNIKOV = 1.25  # ratio of the effective number of rows, (sum k)^2 / sum k^2, to sum k, for kernel weights k
 
 
@@ -36,7 +36,7 @@ class Meat:
     noise: NoisyMatrix | None = None
 
     def mapped(self, L: FloatArray) -> Meat:
-        """Return the variance of the score L g, with this object the variance of the score g and L a matrix."""
+        """Return the variance of ``L g``, where this object is the variance of the score g and L is a matrix."""
         noise = None if self.noise is None else self.noise.mapped(L.T)
         return Meat(L @ self.value @ L.T, self.freedom, noise)
 
@@ -95,7 +95,7 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
 
 
 def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> Meat:
-    """Return the variance of a quantile regression's score, tau (1 - tau) times second moments (Koenker 2005)."""
+    """Return the score variance of a quantile regression: tau (1 - tau) times the sum of x x' (Koenker 2005)."""
     return Meat(tau * (1 - tau) * second_moments, max(1.0, rows - len(second_moments)))
 
 
@@ -114,7 +114,10 @@ def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArr
 
 
 def multinomial(counts: FloatArray, total: float) -> FloatArray:
-    """Return the multinomial covariance of counts in bins with sum `total`, shape (bins, bins), from noisy counts."""
+    """Return the multinomial covariance of counts in bins, shape (bins, bins).
+
+    The number of draws is `total`. The share of each bin is estimated from the noisy `counts`.
+    """
     share = np.clip(counts / total, 0.0, 1.0)
     return total * (np.diag(share) - np.outer(share, share))
 
@@ -142,7 +145,10 @@ def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
 
 
 def kernel_mean(width: float, tau: float) -> float:
-    """Return the mean of the kernel 1 - u^2 at a normal quantile, divided by density times width: 4/3 plus a bias.
+    """Return the mean of the kernel around the tau-quantile of a normal variable, divided by density times width.
+
+    The kernel is 1 - u^2, with u the distance from the quantile divided by `width`; the density is the normal density
+    at the quantile. The result tends to 4/3 for small widths.
 
     >>> round(kernel_mean(1e-3, 0.1), 6)
     1.333333
@@ -168,9 +174,9 @@ def typical_size(tau: float) -> float:
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
     """Return the degrees of freedom of a sandwich variance, as limited by the error of the estimated Hessian.
 
-    The effective number of rows in the kernel is `EPANECHNIKOV` times the kernel's sum; noise adds to the relative
-    error along the weakest identified direction. The squared relative error of the sandwich variance is four times the
-    squared relative error of the Hessian.
+    The squared relative error of the Hessian has two parts: one divided by the effective number of rows in the kernel
+    (`EPANECHNIKOV` times `kernel_sum`), and the part due to noise along the weakest identified direction. The squared
+    relative error of the sandwich variance is four times the squared relative error of the Hessian.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors

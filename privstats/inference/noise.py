@@ -17,9 +17,9 @@ from privstats.numerics.law import FloatArray, Law
 class Sums:
     """Linear combinations ``onto @ draw`` of a random noise vector, which several `Loading` objects share.
 
-    A noise matrix times a vector has one combination for each row of the matrix, and each coordinate of the noise
-    vector contributes to at most two combinations. So the sparse array `onto` takes as much memory as one matrix; a
-    dense array would take as much memory as one matrix for each row.
+    They represent a random noise matrix times a fixed vector: one combination for each row of the matrix. The noise
+    vector `draw` has the distinct entries of the matrix, and each entry contributes to at most two combinations. So the
+    sparse array `onto` takes as much memory as the noise matrix; a dense array would take r times as much.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ def covariance_of(law: Law, onto: Any) -> FloatArray:
 class Loading:
     """Noise ``matrix @ draw``, with `draw` a random vector (or, with `sums`, linear combinations of a random vector).
 
-    ``F @ loading`` is the object for F times this noise.
+    ``F @ loading`` is the `Loading` of the noise multiplied by the matrix F.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, k), or (m, r) with `sums`
-        Coefficients of the vector's coordinates, or of `sums`.
+        Coefficients of the coordinates of the vector, or of the combinations in `sums`.
     law : Law, optional
         Distribution of the vector; None for independent standard normal coordinates.
     sums : Sums, optional
@@ -80,7 +80,7 @@ class Loading:
         return self.law is None or bool(getattr(self.law, "normal", False))
 
     def of(self, draws: FloatArray) -> FloatArray:
-        """Return the noise, shape (n, m), for n draws of the random vector, shape (n, k)."""
+        """Return the values of the noise, shape (n, m), for n draws of the random vector, shape (n, k)."""
         inner = draws if self.sums is None else np.asarray(draws @ self.sums.onto.T)
         return np.asarray(inner @ self.matrix.T, dtype=float)
 

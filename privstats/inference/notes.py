@@ -39,10 +39,11 @@ class Note:
 
 
 class _Prose(string.Formatter):
-    """Formatter of the numbers in notes: ``~`` rounds to one decimal, and numbers from 10 on to whole numbers.
+    """Formatter of the numbers in notes, with two format codes of its own.
 
-    ``<`` rounds in the same way, and prints "at least" before the largest number, `CAP`. It is for ratios of noise to
-    information, which are computed up to `CAP` only.
+    The code ``~`` rounds numbers below 10 to one decimal, and larger numbers to whole numbers. The code ``<`` is for
+    ratios of noise to information, which are never larger than `CAP`: it rounds as ``~`` does, and prints the number
+    `CAP` as "at least 100".
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -54,7 +55,7 @@ class _Prose(string.Formatter):
 
 
 _PROSE = _Prose()
-CAP = 100.0  # ratios of noise to information are computed up to this number
+CAP = 100.0  # upper limit of computed ratios of noise to information
 RELIABLE = 0.4  # largest noise_to_signal at which noise hardly lengthens the intervals
 
 NOTES: Mapping[str, str] = MappingProxyType(
@@ -292,10 +293,10 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit in the order in which they are printed.
+    """Return the notes of a fit in the order in which they are printed, without notes on mere symptoms.
 
-    The order is: notes on causes in `CAUSES`, notes of `others`, and further notes on causes. If there is a note of the
-    first kind, the notes in `others` on its symptoms are left out.
+    The order is: the notes of `cause` with a key in `CAUSES`, the notes of `others`, and the remaining notes of
+    `cause`. If there is a note with a key in `CAUSES`, the notes of `others` with a key in `SYMPTOMS` are left out.
     """
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
@@ -310,7 +311,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     key : str
         Key of the template in `NOTES`.
     about : sequence of str
-        Coefficients that the note is about. A template with ``{names}`` lists at most three.
+        Names of the coefficients that the note is about. The text lists at most three of them.
     **numbers
         Values of the template's other fields.
 
@@ -356,7 +357,7 @@ UNKNOWN_ROWS = "an unknown number of rows"  # text for a released count below it
 
 
 def about_rows(rows: float) -> str:
-    """Return a released number of rows in words, for notes; a number below 1/2, perhaps only noise, is not printed.
+    """Return a released number of rows in words, for notes; a number below 1/2 may be only noise and is not printed.
 
     >>> about_rows(41.3), about_rows(1.2), about_rows(-3.0)
     ('about 41 rows', 'about 1 row', 'hardly any rows')
@@ -367,7 +368,7 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
-    """Return the note on coefficients for which noise is `ratio` times the information; none without coefficients."""
+    """Return the note on coefficients for which noise is `ratio` times the information; empty without coefficients."""
     if not names:
         return ()
     ratio = ratio if math.isfinite(ratio) else 1.0
@@ -393,7 +394,7 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
     sizes : mapping of str to float
         Standard deviation of the noise in each estimate, in the estimate's units; NaN if unknown.
     given : str
-        Assumptions on which the sizes rest, in words.
+        Assumptions under which the sizes are valid, in words.
 
     Examples
     --------

@@ -21,10 +21,10 @@ FINEST = 1e-4  # smallest p-value that is computed; smaller p-values are reporte
 
 
 class RankErrorLaw(Protocol):
-    """Distribution of the errors in the ranks at which quantiles and the ends of their intervals were drawn."""
+    """Distribution of the rank errors (rank of a released value minus target rank) of quantiles and interval ends."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the ratio of an interval's noise margins, in ranks, at level 1 - alpha and at the released level."""
+        """Return the noise margin of an interval, in ranks, divided by the released margin, at level 1 - alpha."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class OrderStatisticEstimate(Estimate):
 
     Intervals of contrasts are computed from the two ends of the interval of each estimate (recovery of variances, Zou
     and Donner 2008): squared lengths of independent estimates add up; lengths of dependent estimates add up, which is
-    valid for any dependence. At another confidence level, lengths of intervals in ranks follow from the sampling error
-    and the known noise of ranks. The ratio ``length(alpha) / length(released)`` in ranks is applied to lengths in the
-    user's units; this is exact for a flat density.
+    valid for any dependence. For a confidence level other than the released level, the length of an interval in ranks
+    is computed from the sampling error and the known noise of ranks. Lengths in the user's units are then multiplied by
+    the ratio of the two lengths in ranks, which is exact for a flat density.
 
     Parameters
     ----------
@@ -48,17 +48,19 @@ class OrderStatisticEstimate(Estimate):
     confidence : float
         Confidence level of the intervals.
     sampling : ndarray, shape (k,)
-        Share of each interval's squared length, in ranks, that is due to sampling error, if no row is missing.
+        Share of each interval's squared length, in ranks, that is due to sampling error if no value is missing.
     certain : bool
-        Whether it is certain that no row is missing.
+        Whether it is certain that no value is missing.
     together : bool
         Whether estimates were drawn together with the ends of their intervals; otherwise they have no std error.
     laws : tuple of RankErrorLaw or None
-        Distribution of the rank errors of each interval's ends; None without an interval.
+        For each estimate, the distribution of the rank errors of its interval's ends; None without an interval.
     cell : ndarray of int, shape (k,)
-        Number of the group of rows behind each estimate: estimates from different groups are independent.
+        Number of the group of rows from which each estimate was computed; estimates from different groups are
+        independent.
     repeats : ndarray of bool, shape (k,)
-        Whether an estimate equals an end of its interval, because many rows have this value; it has no std error.
+        Whether an estimate equals an end of its interval, because many rows have this value. Such an estimate has no
+        std error.
     remarks : tuple of Note
         Notes on the estimates.
     diagnostics : mapping of str to float
@@ -166,7 +168,10 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return the lengths of the intervals of ``R theta`` below and above the estimates, shape (q, 2), or NaN."""
+        """Return the lengths of the intervals of ``R theta`` below and above the estimates, shape (q, 2).
+
+        The lengths are NaN if an estimate that enters ``R theta`` has no interval.
+        """
         below, above = self.centre - self.lower, self.upper - self.centre
         known = np.nan_to_num(np.stack([below, above]) * self._ratio(alpha))
         plus, minus = np.maximum(R, 0.0), np.maximum(-R, 0.0)
@@ -203,7 +208,10 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 
     def _ratio(self, alpha: float) -> FloatArray:
-        """Return interval lengths at level 1 - alpha, divided by released lengths; upper bounds if n is private."""
+        """Return interval lengths at level 1 - alpha, divided by released lengths, shape (k,).
+
+        If values may be missing (`certain` is False), the ratios are upper bounds.
+        """
         released = 1 - self.confidence
         if np.isclose(alpha, released, rtol=1e-12, atol=0):
             return np.ones(len(self.sampling))

@@ -17,9 +17,9 @@ from privstats.inference.weights import inverse_shares
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
     """Return weighted means of several estimates of means by group.
 
-    An estimate in which a mean is missing has weight 0 for this mean. If the estimates are from the same rows, all of
-    them estimate the same sampling variance. The average of these estimates is used, and its error is computed as for
-    the least favourable dependence of their errors.
+    A fit without an estimate of some mean has weight 0 for this mean. If the fits use the same rows (`same`), they all
+    estimate the same sampling variance. Then the weighted average of the estimated variances is used, and the error of
+    this average is the largest error that any dependence of the estimated variances allows.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]

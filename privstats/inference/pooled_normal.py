@@ -28,8 +28,8 @@ from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
 SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest
-MOST_OF_RANGE = 0.5  # largest half-length of an interval, divided by its public range, if directions are unidentified
-NO_ANGLE = 1e-9  # sine of the angle to a space below which a direction is taken to lie in the space
+MOST_OF_RANGE = 0.5  # largest half-length, divided by the coefficient's public range, if the bias bound is large
+NO_ANGLE = 1e-9  # sine of the angle between a direction and a space below which the direction lies in the space
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +106,11 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 
 
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
-    """Return the noises of the pooled sampling variance that are due to each estimate's released variance.
+    """Return, for each estimate with a released variance, the noise of this variance in the pooled sampling variance.
 
     Let W be the weight of an estimate, w the norm of W, and V the estimate's released variance. The noise of V enters
-    the pooled variance with the factor w. Therefore the noise of ``W V W' / w`` is returned.
+    the pooled variance with a factor w and not w^2, since the sampling error is common to all estimates. Therefore the
+    noise of ``W V W' / w`` is returned.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)
@@ -153,7 +154,10 @@ def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with a bias bound, because weights depend on the noise; see the module's docstring."""
+    """Return the estimate with a further bias bound, which allows for the dependence of its weight on its noise.
+
+    The docstring of the module derives the bound.
+    """
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)
     return replace(estimate, allowances=(*estimate.allowances, turned))

@@ -14,21 +14,21 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class PooledRanks:
-    """Distribution of rank errors of the ends of a pooled interval, composed of the fits' distributions.
+    """Distribution of the rank errors of the ends of a pooled interval, composed of the distributions of the fits.
 
     Parameters
     ----------
     laws : tuple of RankErrorLaw
         Distributions of rank errors of the fits' intervals.
     parts : tuple of float
-        Shares of the fits in the squared length that is due to noise, with sum 1.
+        Share of each fit in the part of the squared interval length that is due to noise; the sum is 1.
     """
 
     laws: tuple[RankErrorLaw, ...]
     parts: tuple[float, ...]
 
     def stretch(self, alpha: float) -> float:
-        """Return the ratio of an interval's noise margins, in ranks, at level 1 - alpha and at the released level."""
+        """Return the noise margin of an interval, in ranks, divided by the released margin, at level 1 - alpha."""
         squares = (part * law.stretch(alpha) ** 2 for part, law in zip(self.parts, self.laws, strict=True))
         return float(np.sqrt(sum(squares)))
 
@@ -36,8 +36,9 @@ class PooledRanks:
 def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) -> OrderStatisticEstimate:
     """Return the weighted mean of quantile estimates; the lower and the upper sides of intervals are pooled separately.
 
-    Squared lengths of independent sides add up (Zou and Donner 2008). On the same rows this holds for the part due to
-    noise, and lengths due to the common sampling error add up. Weights are inverse to squared interval lengths.
+    For fits on disjoint rows, the squared weighted lengths of each side add up (Zou and Donner 2008). For fits on the
+    same rows, the squared parts due to noise add up, and the parts due to the common sampling error add up without
+    squares. Weights are inverse to the squared interval lengths, or to their parts due to noise on the same rows.
     """
     first = estimates[0]
     R = np.eye(len(first.names))
@@ -68,7 +69,10 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
 
 def _ranks(laws: Sequence[RankErrorLaw | None], sizes: FloatArray) -> PooledRanks | None:
-    """Return the rank error distribution of a pooled interval; `sizes` are the fits' squared lengths due to noise."""
+    """Return the rank error distribution of a pooled interval; None if no fit has an interval.
+
+    `sizes` has, for each fit, the part of the squared interval length that is due to noise.
+    """
     some = [(law, float(size)) for law, size in zip(laws, sizes, strict=True) if law is not None and size > 0]
     total = sum(size for _, size in some)
     return PooledRanks(tuple(law for law, _ in some), tuple(size / total for _, size in some)) if some else None

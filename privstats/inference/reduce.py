@@ -23,20 +23,23 @@ import numpy as np
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-# relative size below which the rest of a matrix is neglected; simulated quantiles have relative errors of .01
+# Norm of the remainder of a matrix, divided by the norm of the matrix, below which the remainder is neglected. It is
+# far below the relative error of simulated quantiles, which is about 0.01.
 LEFT_OUT = 1e-7
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
-    """Return noise of the same distribution, from a noise matrix of half as many rows or fewer; else return `noise`.
+    """Return noise with the same distribution, computed from a noise matrix with at most half as many rows.
+
+    If the reduction needs a larger matrix, `noise` itself is returned.
 
     Parameters
     ----------
     noise : Loading
         Noise that is not normal, such as matrix-t noise times a vector.
     apart : bool
-        Whether only the marginal distributions of coordinates must be the same; otherwise their joint distribution must
-        be the same, too.
+        True if only the marginal distribution of each coordinate must stay the same; False if the joint distribution of
+        all coordinates must stay the same.
     """
     law: Any = noise.law
     if noise.sums is None or not hasattr(law, "beyond"):
@@ -46,10 +49,10 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     hollow, inside = int(joined and not ((i == 0) & (j == 0)).any()), joined | (i > 0)
     onto, indices = noise.sums.onto.tocoo(), np.unique(np.concatenate([i[inside], j[inside]]))
     most = len(indices) // 2
-    # noise of the released number of rows is independent of W, and is not reduced
+    # the noise of the released number of rows is independent of W and cannot be reduced
     if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():
         return noise
-    if not apart and len(noise.matrix) > most:  # the joint distribution needs too many rows
+    if not apart and len(noise.matrix) > most:  # the joint distribution of all coordinates needs more than `most` rows
         return noise
     B = _by_places(onto, law)[np.ix_(indices, indices)]
     (L,) = _spans(B[None], most + 1)

@@ -19,13 +19,16 @@ def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.i
 
 
 def kept_share(gap: FloatArray, noise: float) -> float:
-    """Return ``max(0, 1 - noise / |gap|^2)``, the share of a squared difference that is not due to its noise."""
+    """Return ``max(0, 1 - noise / |gap|^2)``, the share of a squared difference that is not due to noise.
+
+    `gap` is a matrix of differences, and `noise` the expected squared Frobenius norm of its noise.
+    """
     squared = float((gap**2).sum())
     return max(0.0, 1 - noise / squared) if squared > 0 else 0.0
 
 
 def shrink_toward(matrix: FloatArray, target: FloatArray, noise: float) -> FloatArray:
-    """Return a noisy matrix shrunk toward a target, by the share of noise in their squared difference.
+    """Return a noisy matrix, shrunk toward a target: the difference is multiplied by `kept_share`.
 
     Parameters
     ----------

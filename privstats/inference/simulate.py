@@ -55,7 +55,7 @@ class PublicStream:
         return np.asarray(ndtri(self._uniform(size)), dtype=float)
 
     def standard_gamma(self, shape: Any, size: Any) -> FloatArray:
-        """Return gamma distributed numbers with this shape parameter."""
+        """Return gamma distributed numbers with shape parameter `shape` and scale 1."""
         return np.asarray(_gamma_quantiles(shape, self.standard_normal(size)), dtype=float)
 
     def uniform(self, low: Any, high: Any, size: Any) -> FloatArray:
@@ -85,7 +85,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
-        used = noise.matrix.any(axis=1)  # with many groups, a noise enters few coordinates
+        used = noise.matrix.any(axis=1)  # with many groups of rows, most coordinates do not depend on this noise
         some, start = replace(noise, matrix=noise.matrix[used]), 0
         for draws in _draws(key, noise, size):
             total[start : start + len(draws), used] += some.of(draws)
@@ -94,7 +94,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 
 def remembered(noise: Loading) -> bool:
-    """Return whether draws of a noise have so few coordinates that they are cached."""
+    """Return whether draws of a noise are cached, at scale one; only draws with few coordinates are cached."""
     return hasattr(_scaled(noise.law), "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
@@ -148,17 +148,31 @@ def _unit_of(law: Any) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=KEPT)
 def _unit_draws(of: _Unit) -> FloatArray:
-    """Return draws of a noise distribution at scale one, from a public stream: the same draws in every fit."""
+    """Return draws of a noise distribution with scale one, shape (draws, k); the draws are the same in every fit."""
     draws: FloatArray = of.law.standard(PublicStream(of.key), (of.draws, len(of.law.scale)))
     draws.flags.writeable = False
     return draws
 
 
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a symmetric distribution on few points that approximates draws: sizes, (w, q), and weights, (w,).
+    """Return symmetric discrete distributions that approximate draws, as absolute values and probabilities.
 
-    Absolute values of the draws are sorted, and groups of neighbouring values are replaced by their root mean square;
-    the largest values are not grouped. All sizes are rescaled to the known `variance` of the noise, shape (q,).
+    The draws of each coordinate are sorted by absolute value, and groups of neighbouring absolute values are replaced
+    by their root mean square; the largest are not grouped. The results are rescaled to the known variances.
+
+    Parameters
+    ----------
+    draws : ndarray, shape (draws, q)
+        Draws of q coordinates.
+    variance : ndarray, shape (q,)
+        Known variances of the coordinates.
+
+    Returns
+    -------
+    sizes : ndarray, shape (w, q)
+        Absolute values of each coordinate; both signs are equally probable.
+    weights : ndarray, shape (w,)
+        Probabilities of the absolute values.
     """
     D = len(draws)
     ends = [*range(SINGLE), D]

@@ -19,7 +19,9 @@ class Together:
     half : ndarray, shape (q,)
         Half-lengths of intervals that jointly cover with the requested probability.
     pvalues : ndarray, shape (q,)
-        Adjusted p-values: the probability that some function has an error of at least as many std errors.
+        Adjusted p-values. The value of a function is the probability that the error of any of the q functions, in its
+        std errors, is at least as large as the distance of this function's estimate from its hypothesis, after
+        deduction of the bias bound.
     draws : int
         Number of joint draws of the errors.
     """
@@ -33,11 +35,12 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
     """Return simultaneous half-lengths at level 1 - alpha and adjusted p-values of ``R theta``.
 
     The error of function j is ``X_j + b_j``, where X has a known joint law and ``|b_j| <= a_j``, its bias bound. With c
-    the 1 - alpha quantile of ``max_j |X_j| / s_j`` all ``|X_j + b_j| <= a_j + c s_j`` with probability 1 - alpha,
-    whatever the b_j are. The computed c is an order statistic of draws, chosen such that a small number of draws makes
-    intervals longer and does not lower coverage. If alpha is too small for the number of draws, each function has the
-    level alpha / q (Bonferroni), but no half-length is shorter than the half-length computed from the largest draw. No
-    simultaneous half-length is shorter than the half-length for the function alone.
+    the 1 - alpha quantile of ``max_j |X_j| / s_j``, the inequalities ``|X_j + b_j| <= a_j + c s_j`` hold for all j with
+    probability 1 - alpha, whatever the values of b_j. The computed c is an order statistic of draws, chosen such that a
+    small number of draws makes intervals longer and does not lower coverage. If alpha is too small for the number of
+    draws, each function has the level alpha / q (Bonferroni), but no half-length is shorter than the half-length
+    computed from the largest draw. No simultaneous half-length is shorter than the half-length of the interval for a
+    single function.
 
     Parameters
     ----------

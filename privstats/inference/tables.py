@@ -26,7 +26,7 @@ class Table(NormalEstimate):
 def counts_table(
     names: Sequence[str], counts: FloatArray, noises: tuple[Loading, ...], notes: Sequence[Note] = ()
 ) -> Table:
-    """Return the table of k released counts of rows; they describe the data, so their only error is privacy noise.
+    """Return the table of k released counts of rows; privacy noise is their only error, as they describe the data.
 
     Parameters
     ----------
@@ -50,7 +50,9 @@ def density_table(
     noises: tuple[Loading, ...],
     notes: Sequence[Note] = (),
 ) -> Table:
-    """Return the table of population densities (shares of bins divided by their widths), ordered by group, then bin.
+    """Return the table of population densities, ordered by group, then bin.
+
+    The density of a bin is its share of the group's rows, divided by the width of the bin.
 
     Parameters
     ----------
@@ -92,16 +94,16 @@ class PointEstimate(Estimate):
         Covariance of the noise in theta, NaN if unknown, for a fit that spent its whole budget on the estimates; the
         notes then state the size of the noise.
     given : str
-        Assumptions on which the size of the noise rests, in words.
+        Assumptions under which the size of the noise is valid, in words.
     hidden : ndarray, shape (k, l), optional
         Directions of theta with unknown noise, because the released information along these directions may be noise.
     hidden_size : ndarray, shape (k,), optional
-        For each estimate, the size of the terms whose sums are the entries of its row in `hidden`. A sum of cancelling
-        terms is taken as zero if it is below `EXACT` times this size.
+        Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row of
+        length below `EXACT` times the scale is taken as zero.
     bound : ndarray, shape (k, b), optional
-        Unidentified directions, each multiplied by the largest absolute component of theta along the direction. The
-        matrix `noise` includes the squares of these terms. If they are more than half of an estimate's entry of
-        `noise`, the size of the estimate's noise is unknown.
+        Matrix D that bounds the error due to unidentified directions: the error is ``D z`` with the entries of z in
+        [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal entry of ``D D'`` for an estimate is more than
+        half of the diagonal entry of `noise`, the size of the noise in this estimate is unknown.
     """
 
     names: tuple[str, ...]
@@ -131,10 +133,10 @@ class PointEstimate(Estimate):
 
     @classmethod
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
-        """Return the estimates, with the size of their noise, of a fit that spent the whole budget on them.
+        """Return the estimates of a fit that spent its whole budget on the estimates, with the size of their noise.
 
-        Along unidentified directions theta itself counts as noise, of the largest possible size. Notes on intervals are
-        left out.
+        Along unidentified directions the error may be as large as theta itself, and the largest possible size of theta
+        is counted as noise. Notes on intervals are left out.
 
         Parameters
         ----------
@@ -161,7 +163,8 @@ class PointEstimate(Estimate):
         if self.hidden is None or self.hidden_size is None:
             return sizes
         known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
-        # the bound along unidentified directions is not a standard deviation of noise: the error may be far smaller
+        # The bound on the error along unidentified directions may be far larger than the error. If the bound is most of
+        # `sizes`, it would overstate the noise, and no size is given.
         if self.bound is not None:
             known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
         return np.where(known, sizes, np.nan)
@@ -200,6 +203,6 @@ class PointEstimate(Estimate):
 
 
 def through(matrix: FloatArray, values: FloatArray) -> FloatArray:
-    """Return ``matrix @ values``; a NaN value affects only results in which its coefficient is not zero."""
+    """Return ``matrix @ values``; an entry is NaN if a NaN value has a coefficient other than zero in it."""
     enters = ((matrix != 0) & np.isnan(values)).any(axis=1)
     return np.where(enters, np.nan, matrix @ np.nan_to_num(values))

@@ -38,7 +38,7 @@ Quantile = Callable[[FloatArray], FloatArray]
 
 
 def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
-    """Return t with ``P(|T| > t) = alpha`` for Student's law, or for the normal law if `freedom` is infinite."""
+    """Return t with ``P(|T| > t) = alpha`` for Student's T, or for a normal T if `freedom` is infinite."""
     freedom, alpha = np.broadcast_arrays(np.asarray(freedom, dtype=float), np.asarray(alpha, dtype=float))
     finite = np.isfinite(freedom)
     nu = np.where(finite, freedom, 1.0)
@@ -48,9 +48,11 @@ def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
 
 
 def far_quantile(noises: Sequence[Loading]) -> Quantile:
-    """Return a function of alpha, shape (q,), that bounds the 1 - alpha quantiles of the sizes of a sum of noises.
+    """Return a function of alpha, shape (q,), that bounds the 1 - alpha quantiles of ``|sum of noises|``, shape (q,).
 
-    The noises are independent and have q coordinates. Each kind of tail gets an equal share of alpha.
+    The noises are independent and have q coordinates. Their sum is divided into one part for all log-concave noises,
+    the parts of matrix-t noises, and one part for all noises of other laws. The bound is the sum of quantile bounds of
+    these parts, each at an equal share of alpha.
     """
     concave = tuple(one for one in noises if getattr(one.law, "log_concave", False))
     matrices = [one for one in noises if hasattr(one.law, "beyond")]
@@ -70,7 +72,10 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 
 
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
-    """Yield quantile bounds for the independent parts of matrix-t noise; exponents follow from its variances."""
+    """Yield functions that bound the quantiles of the independent parts of matrix-t noise.
+
+    The exponents of the tails are computed from the variances of the noise.
+    """
     law: Any = noise.law
     i, j = law.pairs
     loads = noise.matrix if noise.sums is None else np.asarray(noise.matrix @ noise.sums.onto)
@@ -97,7 +102,7 @@ def _eigenvalues(C: FloatArray) -> FloatArray:
 
 
 def _single_entries(values: FloatArray, variance: float) -> Quantile:
-    """Return quantile bounds of ``sum_i values_i t_i``.
+    """Return a function of alpha that bounds the 1 - alpha quantiles of ``|sum_i values_i t_i|``, one for each row.
 
     Each t_i has a density proportional to ``(1 + t^2)^-s``, with the given variance. The t_i may be dependent.
     """
@@ -107,7 +112,9 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
 
 
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
-    """Return quantile bounds of ``border a + sum_i values_i (1 + a_i^2) t_i``; the terms may be dependent.
+    """Return a function of alpha that bounds the quantile of ``|border a + sum_i values_i (1 + a_i^2) t_i|``.
+
+    The terms may be dependent.
 
     The variables a and a_i have a density proportional to ``(1 + a^2)^-(2 s_2 - 1)``, with the given variance. The t_i
     have a density proportional to ``(1 + t^2)^-s_2``; a_i and t_i are independent.
