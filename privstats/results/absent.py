@@ -56,7 +56,7 @@ class NotAvailableError(PrivacyError, AttributeError):
 
 
 def missing(name: str, owner: str) -> AttributeError:
-    """Return the error for an attribute that results lack."""
+    """Return the error for access to `name`, an attribute that objects of the class `owner` lack."""
     if name in ABSENT:
         why, instead = ABSENT[name]
         return NotAvailableError(f"{name} {why}; {instead}")

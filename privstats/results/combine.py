@@ -93,7 +93,7 @@ def _check_chance(fits: Sequence[Results]) -> None:
 
 
 def _repeated(fits: Sequence[Results]) -> bool:
-    """Return whether one fit is a copy of another fit: all releases whose noise has a known law are equal."""
+    """Return whether one fit is a copy of another fit: the values of all releases with a known noise law are equal."""
     values = [[one.value.tobytes() for one in fit.releases if hasattr(one.law, "scale")] for fit in fits]
     known = [tuple(value) for value in values if value]
     return len(set(known)) < len(known)
@@ -189,7 +189,10 @@ def _described(every: Sequence[FitFacts]) -> str:
 
 
 def _number(numbers: Iterable[int | None], same: bool) -> int | None:
-    """Return the total number of rows (or privacy units) of the fits; None if the number of one fit is private."""
+    """Return the number of rows (or privacy units) of all fits together; None if the number is private for any fit.
+
+    This is the sum for fits on disjoint rows, and the common number for fits on the same rows.
+    """
     known = list(numbers)
     if any(n is None for n in known):
         return None
@@ -197,7 +200,10 @@ def _number(numbers: Iterable[int | None], same: bool) -> int | None:
 
 
 def _used(every: Sequence[FitFacts], same: bool) -> tuple[float, float] | None:
-    """Return the released number of rows used and its std error: a sum for disjoint rows, a mean for the same rows."""
+    """Return the released number of rows used and its std error: a sum for disjoint rows, a mean for the same rows.
+
+    The result is None if every row is used in all fits, or if the number of rows used was not released.
+    """
     counts = [(facts.used_value, 0.0 if facts.used is None else facts.used[1]) for facts in every]
     values, sds = np.array(counts).T
     if all(facts.complete for facts in every) or np.isnan(values).all() or (np.isnan(values).any() and not same):

@@ -49,7 +49,10 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return the sd of normal noise for a release at mu = 1; None if the release is not a sum with added noise."""
+    """Return the sds of normal noise that gives a release the guarantee mu = 1, one for each number of the release.
+
+    The result is None if the release is not a sum with added noise.
+    """
     if not hasattr(release.law, "scale"):
         return None
     try:

@@ -44,7 +44,9 @@ def _spread(value: Any, indent: str) -> str:
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
-    """Write a temporary file in the same directory, and rename it to the path once it is complete and on the disk.
+    """Write text to a file; the file is replaced as a whole.
+
+    A temporary file in the same directory is written, and renamed once it is complete and stored on the disk.
 
     Raises
     ------

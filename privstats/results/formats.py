@@ -12,7 +12,7 @@ from typing import Any
 
 from privstats.results.text import WIDTH, shown_once
 
-GAP = 1  # smallest number of characters between two columns
+GAP = 1  # smallest number of spaces between two columns of a plain-text table
 MANY = 5  # LaTeX tables with more columns are set in small letters
 DENSE = r"\footnotesize\setlength{\tabcolsep}{3pt}"
 KEPT = 40  # largest number of characters in a LaTeX cell; longer text becomes a note below the table
@@ -96,7 +96,7 @@ class Sheet:
         yield self._columns(chosen)
 
     def _columns(self, chosen: Sequence[int]) -> Sheet:
-        """Return the table with some of its columns only, without rows and label columns that would be empty."""
+        """Return the table with only the columns of the given numbers, without empty rows and empty label columns."""
         body = [row for row in self.body if any(row[j] for j in chosen)]
         labels = [j for j in range(self.labels) if j == 0 or any(row[j] for row in body)]
 
@@ -144,7 +144,7 @@ class Sheet:
         return "\n".join(line for line in lines if line)
 
     def _shortened(self) -> tuple[Sheet, tuple[tuple[str, str], ...]]:
-        """Return the table with letters in place of long cells, and the text of the cell for each letter."""
+        """Return the table with letters in place of long cells, and pairs of a letter and the text that it replaces."""
         long: dict[str, str] = {}
 
         def short(row: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from privstats.results.facts import FitFacts
 from privstats.results.text import counted, percentages, short, significant
 
 DELTA = 1e-6  # delta at which mu and rho are translated into eps
-QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # queries that are printed under another name
+QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # printed names of queries that have other names in code
 OF_LEVELS = ("hist", "mode")  # functions that accept both numeric columns and columns with levels
 COVARIANCES = {
     "lm": "the error variance may differ between rows",
@@ -50,9 +50,8 @@ def not_private(seed: int | str) -> str:
 def implied(promise: Promise, kept: Promise | None = None) -> str:
     """Return a second line of the guarantee with the eps and delta that a mu or rho implies.
 
-    The text is empty for a guarantee in eps.
-
-    `kept` is the guarantee that the mechanisms give, if it is stronger than `promise`.
+    The line is computed from `kept`, the guarantee of the mechanisms, if this guarantee is stronger than `promise`. The
+    text is empty if `promise` is a guarantee in eps.
     """
     if promise.currency == "eps":
         return ""
@@ -78,7 +77,10 @@ def rows(facts: FitFacts) -> str:
 
 
 def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
-    """Return a text on method, noise and the reason for the choice; `numbers` maps keys to the notes' numbers."""
+    """Return a text on the method, its noise, and the reason for the choice of the method.
+
+    `numbers` maps the keys of notes to the numbers under which the notes are printed.
+    """
     noise = "" if facts.noise in (None, facts.mech) else f", noise {facts.noise}"
     why = facts.why
     for key, k in numbers.items():
@@ -136,7 +138,7 @@ def accepts(
 
 
 def met(width: float, wanted: float) -> str:
-    """Return in words whether a width is at most the wanted width."""
+    """Return in words whether the width of an interval is at most the wanted width."""
     if math.isnan(width):
         return "not met: no interval"
     return f"{'met' if width <= wanted else 'not met'}: {width:.3g}"

@@ -54,7 +54,7 @@ class ContrastTest:
 
     @property
     def tvalue(self) -> FloatArray:
-        """Distance of `effect` from the hypothetical value, in standard errors."""
+        """Difference between `effect` and the hypothetical value, divided by the standard error."""
         estimate, sd = self._at(0.05)[:2]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((estimate - self.null) / sd)
@@ -76,7 +76,10 @@ class ContrastTest:
         return np.column_stack([low, high])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return a row for each hypothesis, with the column names of statsmodels and the hypothetical value."""
+        """Return a frame with a row for each hypothesis, with the column names of statsmodels.
+
+        The column "null" has the hypothetical value.
+        """
         low, high = self.conf_int(alpha).T
         return pd.DataFrame(
             {
@@ -113,8 +116,8 @@ class WaldTest:
     statistic : float
         ``(R params - r)' V^-1 (R params - r)``; NaN if one of the hypotheses is not identified.
     pvalue : float
-        Upper tail probability of the statistic under the chi-squared distribution; under a noncentral chi-squared
-        distribution if the estimates may be biased due to clipping.
+        Probability of a statistic at least as large if the hypotheses are true. It allows for the residual degrees of
+        freedom (F distribution; chi-squared if they are many), for noise that is not normal, and for bias bounds.
     df : int
         Number of linearly independent hypotheses.
     """
@@ -220,7 +223,9 @@ def estimates(
     widths: tuple[int, int] = (10, 10),
     digits: int = 3,
 ) -> tuple[Column, Column, Column, Column]:
-    """Return text columns of estimates, std errors and intervals; all numbers in a row have equal numbers of decimals.
+    """Return text columns of estimates, std errors and interval limits.
+
+    All numbers in a row have the same number of decimals.
 
     Parameters
     ----------
@@ -288,7 +293,7 @@ def _goes_on(text: str, end: int, name: str) -> bool:
 
 
 def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
-    """Return an equation's coefficients and right-hand side; a text without an equals sign means "= 0"."""
+    """Return the coefficients and the right-hand side of an equation; without an equals sign, "= 0" is added."""
     sides: list[list[str]] = [[]]
     k = 0
     while k < len(text):

@@ -6,7 +6,10 @@ from typing import Any
 
 
 def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
-    """Return a name such as ``x[0.5]`` for each label; numbers have all digits if rounded numbers coincide."""
+    """Return a name such as ``x[0.5]`` for each label.
+
+    Numbers in names are rounded to six significant digits, unless two names would then be equal.
+    """
     names = tuple(_name(label[0], [part_of(part) for part in label[1:]]) for label in labels)
     if len(set(names)) == len(names):
         return names

@@ -22,7 +22,7 @@ from privstats.results.text import Column, TextTable, counted, percentages, shor
 SIMULATED = (
     "simulated in one process, which has seen every row: the guarantee holds where each holder computes its own answers"
 )
-VISIBLE = 0.2  # a bias due to the starting value that exceeds this share of a std error gets a note
+VISIBLE = 0.2  # smallest bias bound due to the starting value, in std errors, that a note reports
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +58,9 @@ class LocalProportion:
         return in_words_local(self.promise)
 
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float]:
-        """Return a normal interval that covers the population share with probability 1 - alpha; it may exceed [0, 1].
+        """Return a normal interval that covers the population share with probability 1 - alpha.
+
+        The interval may extend beyond [0, 1].
 
         Parameters
         ----------

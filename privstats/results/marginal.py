@@ -48,11 +48,11 @@ NUMBERS = (
     "bias_bound",
 )
 STEP = 2.0**-17  # relative step of a central difference; its relative error is of the order of the squared step
-NEAR_ZERO = 2.0**-10  # steps are relative to |x|, but at least to this share of the width of the bounds of x
+NEAR_ZERO = 2.0**-10  # lower limit of the |x| that a step is relative to, as a share of the width of the bounds of x
 MOST_ROWS = 1000  # largest number of rows of a table
 MOST_GRID = 100_000  # largest number of rows of a grid
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and least number of draws of the coefficients for an interval
-MOST_DRAWN = 20_000_000  # largest number of means computed over all draws
+MOST_DRAWN = 20_000_000  # largest number of means (rows of the grid times draws) that are computed for intervals
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."
@@ -188,8 +188,8 @@ class _Call:
         """Return the grid of synthetic rows for the columns `needed`, on which the quantities depend.
 
         The grid has all combinations of the values in `own` (by column), of the levels of the factors in `by`, of the
-        values in `at`, and of all levels of the other needed factors. The quantities are averaged over these levels.
-        Columns without effect on the quantities have a single value.
+        values in `at`, and of the levels of all remaining factors in `needed`. The quantities are averaged over the
+        levels of the remaining factors. Columns without effect on the quantities have a single value.
         """
         known = self.known
         kept = {
@@ -283,17 +283,19 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 def _changes(
     call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
 ) -> MarginalTable:
-    """Return a table of weighted sums of means, in which the column `term` is set to several values.
+    """Return a table of weighted sums of means at several values of one numeric predictor.
 
     Parameters
     ----------
     call : _Call
+        Arguments of the call; the attribute `name` is the predictor.
     label : str
         Text in the column "level" of the table.
     title : str
+        Heading of the table.
     moves : callable
-        Function of the values of the column that returns pairs of new values and the weights of the means at these
-        values: for instance (x + 1, 1) and (x, -1) for the effect of an increase by 1.
+        Function of the values x of the predictor. It returns pairs of new values of the predictor and the weights of
+        the means at these values: for instance (x + 1, 1) and (x, -1) for the effect of an increase by 1.
     """
     if call.known[call.name].dates:
         raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
@@ -308,7 +310,7 @@ def _changes(
 
 
 def _needed(call: _Call) -> list[str]:
-    """Return the columns on which the requested column's effect on the mean depends."""
+    """Return the names of the columns on which the effect of the requested column on the mean depends."""
     design: Any = call.results.facts.design
     linear = call.results.facts.link is None
     needed = design.varies_with(call.name) if linear else set(call.known)
@@ -326,7 +328,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     assert design is not None
     blocks = []
     with warnings.catch_warnings():
-        if not mean:  # no warning if points of a difference are outside the domain
+        if not mean:  # values for a difference, such as x + 1, may be outside the domain without a warning
             warnings.simplefilter("ignore", PrivstatsWarning)
         for part in parts:
             X = np.asarray(design.matrix(part.rows), dtype=float)
@@ -383,7 +385,10 @@ def _quantity(
 
 
 def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
-    """Return random draws of the errors of the coefficients, shape (coefficients, draws); few draws for large grids."""
+    """Return random draws of the errors of the coefficients, shape (coefficients, draws).
+
+    The number of draws is smaller for a larger grid, which has `rows` rows.
+    """
     estimate = _without_margins(results.estimate)
     if not isinstance(estimate, NormalEstimate):
         return np.zeros((len(estimate.names), 1))
@@ -457,9 +462,10 @@ def _numbers(
     tested: bool,
     moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return a table's numbers, NaN where a quantity is not identified, and the number of draws for intervals.
+    """Return the numeric columns of a table by name, and the number of draws behind simultaneous intervals, or 0.
 
-    Quantities that depend on no coefficient have neither error nor test.
+    Numbers are NaN where a quantity is not identified. A quantity that depends on no coefficient has neither error nor
+    test.
     """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))
@@ -572,7 +578,7 @@ def _heading(name: str) -> str:
 
 
 def _column(name: Any, known: Mapping[str, Any]) -> str:
-    """Return the name of the column of the data in a term: g for the terms ``g`` and ``C(g)``."""
+    """Return the name of the data column that a term contains: g for the terms ``g`` and ``C(g)``."""
     coded = CODED.fullmatch(name) if isinstance(name, str) else None
     found = coded[1] if coded else name
     if not isinstance(found, str) or found not in known:
@@ -581,7 +587,7 @@ def _column(name: Any, known: Mapping[str, Any]) -> str:
 
 
 def _values(name: str, given: Any, known: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the list of values of one column in `at`; a single value becomes a list of one."""
+    """Return the values of one column in `at` as a tuple, after checks; a single value becomes a tuple of length 1."""
     values = (given,) if isinstance(given, str) or not np.iterable(given) else tuple(given)
     one = known[_column(name, known)]
     if not values:

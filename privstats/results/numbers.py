@@ -47,8 +47,8 @@ class ModelView:
 class FitNumbers:
     """Estimates, standard errors and public information about a fit, as objects of pandas.
 
-    If the fit lacks the number of a property, the property raises an AttributeError without text;
-    `Results.__getattr__` then raises an error that names an alternative.
+    If the fit has no such number, a property raises an AttributeError without text; `Results.__getattr__` then raises
+    an error that names an alternative.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class FitNumbers:
 
     @property
     def budget(self) -> pd.DataFrame:
-        """A table with a row for each question (query of the data): name, share of the budget, and cost."""
+        """Table with a row for each query of the data: name, share of the budget, and cost."""
         rows = [(name, share, self.facts.divided.part(share).budget) for name, share in self.facts.budget]
         return pd.DataFrame(rows, columns=["question", "share", "cost"])
 
@@ -383,7 +383,7 @@ class FitNumbers:
 
 
 def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
-    """Return the estimates as users see them: an index into levels is replaced by the level; a number is unchanged."""
+    """Return the estimates as users see them: an index into declared levels is replaced by the level itself."""
     whole = np.empty(len(values), dtype=object)
     for k, (value, known) in enumerate(zip(values, levels, strict=True)):
         whole[k] = value if known is None or math.isnan(value) else known[int(value)]

@@ -48,8 +48,8 @@ def draw_intervals(
     ImportError
         If matplotlib is not installed.
     OptionError
-        If the fit has no such term, if it does not have several tau or q (for `over`), or if the figure needs several
-        panels but `ax` is one panel.
+        If the fit has no such term, if it does not have several tau or q (for `over`), or if `ax` is given but the
+        figure needs several panels.
     """
     _check_over(results, over)
     rows = panel_rows(results, alpha, terms)
@@ -130,7 +130,7 @@ def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = 
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
     sampling = np.clip(1 - results.noise_share.to_numpy(dtype=float), 0.0, 1.0)
     rows["name"] = list(results.names)
-    # half-length of an interval for sampling error alone, without noise and bias bound
+    # half-length of an interval that allows for sampling error alone, and not for noise and bias
     rows["half"] = -ndtri(alpha / 2) * rows["std_error"].to_numpy(dtype=float) * np.sqrt(sampling)
     rows["panel"] = [", ".join(map(part_of, label)) for label in rows[[*keys[:-1]]].to_numpy()]
     if terms is None:
@@ -149,10 +149,10 @@ def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = 
 
 
 def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
-    """Return a panel of a plot.
+    """Return the panel of a plot that shows the given rows.
 
-    The panel is a line plot if the labels end in tau or q, a bar plot if they end in a bin, and otherwise a list of the
-    estimates by name.
+    The panel is a line plot if the last part of the labels is tau or q, a bar plot if it is a bin, and otherwise a list
+    of the estimates by name.
     """
     key, name = results.facts.keys[-1], rows["panel"].iloc[0]
     if key in ALONG:
@@ -249,7 +249,7 @@ class Panel:
                 frame = axes.get_xaxis_transform() if self.upright else axes.get_yaxis_transform()
                 axes.annotate(words or "not given", xy, xycoords=frame, **turned)
         if np.isnan(low).all():
-            return  # the title says that no estimate has an interval
+            return  # no text is needed, since the title says that no estimate has an interval
         for place, number in zip(self.at, np.where(np.isnan(low), value, np.nan), strict=True):
             if not math.isnan(number):
                 xy, offset = ((place, number), (-9, 0)) if self.upright else ((number, place), (0, 9))

@@ -15,7 +15,7 @@ from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import level
 from privstats.results.numbers import FitNumbers
 
-CHUNK = 1000  # rows that are predicted at a time, if some may not be identified
+CHUNK = 1000  # number of rows that are predicted at a time, unless the prediction is a plain matrix product
 MISSING_COLUMNS = "predict needs one column and one number of it for each group; read fit.params"
 
 MEANS: dict[str, Callable[[FloatArray], FloatArray]] = {"logit": expit, "probit": ndtr, "log": np.exp}
@@ -82,7 +82,7 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            low = np.minimum(low + own, eta) - whole  # if the mean's interval has a bias bound, add this bound
+            low = np.minimum(low + own, eta) - whole  # adds the excess of the mean's interval over z std errors (bias)
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
@@ -125,7 +125,7 @@ def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
 
 
 def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.Series | pd.DataFrame:
-    """Return predictions at new rows, NaN where they are not identified.
+    """Return predictions at new rows, NaN where a prediction is not identified.
 
     Predicted quantiles of several tau are sorted within each row, so that they do not cross: sorting never increases
     their distance to the true quantiles (Chernozhukov, Fernandez-Val and Galichon 2010).
@@ -166,7 +166,7 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 
 
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
-    """Return X with columns for the coefficients of all tau; the columns of any tau other than `tau` are zero."""
+    """Return a model matrix for the coefficients of all tau: X in the columns for `tau`, zeros in all other columns."""
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:
         raise FormulaError("predict needs the coefficients of all terms; read fit.params")

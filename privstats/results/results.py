@@ -148,7 +148,10 @@ class Results(FitNumbers):
         return wald_test(self.estimate, *parsed_hypothesis(hypothesis, self.names))
 
     def f_test(self, hypothesis: Any) -> WaldTest:
-        """Test linear hypotheses jointly. An alias of `wald_test` as in statsmodels; the test is chi-squared, not F."""
+        """Test linear hypotheses jointly: an alias of `wald_test`, as in statsmodels.
+
+        The statistic is not divided by the number of hypotheses.
+        """
         return self.wald_test(hypothesis)
 
     def wald_test_terms(self) -> pd.DataFrame:
@@ -273,7 +276,9 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means: each level minus the first level, or a number increased by 1.
+        """Return differences of marginal means between the levels of a factor, or due to an increase of a number by 1.
+
+        Each level of a factor is compared with its first level, unless `pairwise` is true.
 
         Parameters
         ----------
@@ -388,10 +393,10 @@ class Results(FitNumbers):
         DataFrame
             One row for each released number, with the columns question, index, coordinate and value; law (name of the
             distribution of the noise), noise_in (the quantity to which the noise is added: the value, the score at the
-            value, or the rank of the value), scale (scale of the noise; NaN if the law depends on the rows) and sd (its
-            standard deviation); cost (cost of the whole query). Values are the releases themselves: sums of columns
-            that are scaled into [-1, 1] by their declared bounds, or sums of coordinates that depend on earlier
-            releases of this fit.
+            value, or the rank of the value), scale (scale of the noise; NaN if the law depends on the rows), sd
+            (standard deviation of the noise) and cost (cost of the whole query). Values are the releases themselves:
+            sums of columns that are scaled into [-1, 1] by their declared bounds, or sums of coordinates that depend on
+            earlier releases of this fit.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 
@@ -483,8 +488,8 @@ class Results(FitNumbers):
         ImportError
             If matplotlib is not installed.
         OptionError
-            If the fit has no such term, if it does not have several tau or q (for `over`), or if the figure needs
-            several panels but `ax` is one panel.
+            If the fit has no such term, if it does not have several tau or q (for `over`), or if `ax` is given but the
+            figure needs several panels.
         """
         return draw_intervals(self, level(alpha), ax, terms, over)
 

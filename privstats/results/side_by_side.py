@@ -34,9 +34,9 @@ from privstats.results.text import (
 
 FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-LONGEST_HEAD = 24  # largest number of characters in a text column's header; longer ones become (1), (2), ...
+LONGEST_HEAD = 24  # largest number of characters in a header of a text table; longer headers become (1), (2), ...
 SPACE = 3  # number of spaces between the columns of two fits in a text table
-HEAD_END, FOOT_END = 2, 1  # spaces after headers, and after cells below the rule, to align them with estimates
+HEAD_END, FOOT_END = 2, 1  # numbers of spaces that align headers, and cells below the rule, with the estimates
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
 UNGIVEN = ("not given", "no interval", "no std err")
@@ -238,7 +238,10 @@ def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[lis
 def _entries(
     fit: FitNumbers, keys: tuple[str, ...], rename: Mapping[str, str], stars: bool, digits: int
 ) -> dict[Label, Cell]:
-    """Return the table cells of a fit by label: the term, then the value of each of `keys` (such as tau) or None."""
+    """Return the table cells of a fit by label.
+
+    A label has the term, and for each name in `keys` (such as tau) its value, or None if the fit has no such part.
+    """
     values = TableValues.of(fit, 0.05)
     plain = without_errors(fit.facts, values)
     entries: dict[Label, Cell] = {}
@@ -298,7 +301,7 @@ def _guarantee(fit: FitNumbers) -> str:
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Return groups of column numbers such that the columns of a group fit into one line."""
+    """Return groups of column numbers such that the total width of each group is at most `room` characters."""
     chosen: list[int] = []
     for k, width in enumerate(widths):
         if chosen and sum(widths[j] for j in chosen) + width > room:

@@ -32,13 +32,13 @@ TESTED = "Std err, P, interval include privacy noise; 'noise' is its share of st
 UNTESTED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 MOVED = "P and interval also allow for clipping; they are wider than std err and z say."
 MOVED_INTERVAL = "P and interval also allow for clipping; they are wider than std err says."
-VISIBLE = 0.2  # bias bound, in std errors, above which the p-value differs visibly from the p-value of z
+VISIBLE = 0.2  # bias bound, in std errors, above which a sentence says that intervals and p-values allow for bias
 ENDS = "The interval includes privacy noise."
 ASYMMETRIC = "Intervals run between order statistics, so they need not be symmetric."
 HEADS = {"mean": "mean", "median": "median", "mode": "mode"}
 ORDERED = ("median", "quantile")  # functions whose intervals may run between order statistics
 RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")}
-SIDES = 0.02  # share of an interval's length: halves that differ by less count as equal
+SIDES = 0.02  # largest difference of an interval's two halves, divided by its length, at which they count as equal
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Summary:
         return self._sheet().as_html()
 
     def as_csv(self) -> str:
-        """Return the rounded numbers as CSV; row labels are repeated, not left blank; `tidy` has all digits."""
+        """Return the rounded numbers as CSV, with the full label in each row; `tidy` has numbers with all digits."""
         return self._sheet().as_csv()
 
     def as_gt(self) -> Any:
@@ -197,7 +197,7 @@ class TableValues:
 
 @dataclass(frozen=True)
 class References:
-    """Numbered notes, and for each row of the table the number of the note that explains a missing number."""
+    """Texts of the numbered notes, and for each row of the table the number of the note that explains its gap."""
 
     texts: tuple[str, ...]
     numbers: dict[str, int]

@@ -73,7 +73,7 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
 
 
 def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:
-    """Return max-t adjusted p-values of differences; 1 if a difference is not reported.
+    """Return p-values of differences, adjusted by max-t; 1 for a difference that is not reported.
 
     Each standardised difference is compared with the distribution of the largest standardised error of all differences.
     """

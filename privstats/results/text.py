@@ -13,7 +13,7 @@ WIDTH = 80
 RULE = "-" * WIDTH
 INDENT = 13  # width of the label of a header line, in characters
 NAME = 18  # width of the column of names; a longer name is printed on a separate line
-LONGEST = 10  # numbers with more digits are written with an exponent
+LONGEST = 10  # largest number of digits of a number that is written without an exponent
 FINEST = 5  # largest number of decimals of a number with an exponent
 UNKNOWN = "unknown"
 JOINED = "\u00a0"  # replaces a space at which a line must not break
@@ -46,7 +46,7 @@ def numbered(notes: Sequence[str]) -> list[str]:
 
 
 def percentages(shares: Iterable[float]) -> list[int]:
-    """Return shares in whole per cent whose sum is the rounded sum of the shares (largest remainders)."""
+    """Return shares as whole percentages whose sum is the rounded sum of the shares (method of largest remainders)."""
     exact = [100 * share for share in shares]
     whole = [math.floor(value) for value in exact]
     missing = round(math.fsum(exact)) - sum(whole)
@@ -81,7 +81,7 @@ def number(value: float, places: int) -> str:
 
 
 def short(value: float) -> str:
-    """Return a diagnostic as text with two significant digits; numbers below one have at most two decimals."""
+    """Return a diagnostic as text with two significant digits, or one if it is below 0.095; large numbers are whole."""
     if value >= 99.5 or math.isnan(value):
         return f"{value:,.0f}"
     return f"{value:.1g}" if value < 0.095 else f"{value:.2f}" if value < 0.995 else f"{value:.2g}"
@@ -164,7 +164,7 @@ class TextTable:
     columns : tuple of Column
         Columns of numbers, to the right of the labels.
     spans : tuple of (tuple of (int, str) or None)
-        For each row None, or a text in place of its cells and the first column that it replaces.
+        For each row: None, or the number of a column and a text that replaces the cells from this column on.
     name : int
         Width of the column of names, in characters.
     """
@@ -198,7 +198,7 @@ class TextTable:
         return (*self.heads, *(column.head for column in self.columns))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return labels and cells of each row; a text in place of several cells is put into the first of them."""
+        """Return the labels and cells of each row; a text that replaces several cells is put into the first cell."""
         rows = []
         for k, label in enumerate(self.labels):
             cells = [column.cells[k].strip() for column in self.columns]
@@ -213,7 +213,7 @@ class TextTable:
         return self._fitted()._lines()
 
     def _fitted(self) -> TextTable:
-        """Return the table with widths that fit into a line; the label columns are joined if nothing else suffices."""
+        """Return the table with column widths that fit into a line; as a last resort, the label columns are joined."""
         columns = tuple(replace(column, width=max(column.width, column.least)) for column in self.columns)
         if self.start + sum(column.width for column in columns) <= WIDTH:
             return replace(self, columns=columns)
@@ -263,7 +263,9 @@ class TextTable:
 
 
 def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Return labels in which leading parts are empty if they repeat the row before; the last part is always shown.
+    """Return labels without repetitions: leading parts that are equal to the row before are empty.
+
+    The last part of a label is never empty.
 
     >>> shown_once([("x", "0.1"), ("x", "0.9"), ("z", "0.9")])
     (('x', '0.1'), ('', '0.9'), ('z', '0.9'))
@@ -278,10 +280,10 @@ def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]
 
 
 def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
-    """Return, for each row's name, the extra lines before the row, and the text in the row.
+    """Return, for the name of each row, the lines to print before the row, and the text to print in the row.
 
-    A name that is too long is printed on a separate line. If the name of a level is too long, the levels of its factor
-    are indented below the factor.
+    A name that is longer than `width` is printed on a line before its row. If the name of a level is too long, the
+    levels of its factor are indented below the name of the factor.
     """
     rows: list[tuple[list[str], str]] = []
     for factor, run in groupby(names, key=lambda name: name[: name.rindex("[")] if name.endswith("]") else None):
