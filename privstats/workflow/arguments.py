@@ -22,7 +22,7 @@ MEANINGFUL = {
     "eps": 20,
     "mu": 12,
     "rho": 72,
-}  # largest budgets: with such a budget, a test for the presence of a row fails once in 5e8
+}  # budgets above which a warning is given: at them, a test for the presence of a row may err only once in 5e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ def check_unit(unit: Any) -> None:
 
 
 def warn_of_little_protection(call: Mapping[str, Any]) -> None:
-    """Warn of a budget that is probably a mistake: someone who knows all other rows could identify a row."""
+    """Warn of a budget so large that someone who knows all other rows could identify the remaining row."""
     for name, most in MEANINGFUL.items():
         given = call.get(name)
         if given is not None and is_number(given) and most < given < math.inf:
@@ -87,7 +87,8 @@ def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbo
     Parameters
     ----------
     head : callable
-        Function that returns a frame without rows; or None for plans, and for readers whose frame may depend on rows.
+        Function that returns a frame with the columns of the data but without rows. It returns None for plans, and for
+        readers whose columns may depend on rows.
     model : Model
         The user's formula and arguments.
     neighbors : Neighbors
@@ -96,7 +97,7 @@ def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbo
     Raises
     ------
     FormulaError, DomainError
-        The error depends on names and types of columns only.
+        If a column or a declaration is missing. Whether an error is raised depends on names and types of columns only.
     """
     formula = parse_formula(model.formula, model.example).written
     frame = head()

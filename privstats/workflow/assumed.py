@@ -33,11 +33,11 @@ from privstats.privacy.promise import Neighbors
 ROWS = 4096
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
 SPREAD = 1 / 6  # residual standard deviation divided by the half-range of the response: a twelfth of the range
-HALF, LOW = 0.5, 0.05  # mean / largest value of a response in models with a link: binary response, other response
+HALF, LOW = 0.5, 0.05  # assumed mean of a response divided by its largest value, for links: binary, other responses
 RARE = 0.05  # share of rows at a rare level, or with a rare binary outcome, in the pessimistic forecast
 LIGHT = 0.1  # mean and standard deviation of weights, divided by the range of weights, in the pessimistic forecast
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
-POINTS, FAR = 1024, 700.0  # number of points of a distribution; largest absolute logit of a value inside its bounds
+POINTS, FAR = 1024, 700.0  # number of points that represent a distribution, and largest absolute logit of a point
 PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random streams, one for each use
 
 
@@ -123,7 +123,9 @@ def assumed_rows(
     Parameters
     ----------
     design : Design
+        Map from rows to the columns of the model.
     neighbors : Neighbors
+        Neighbouring relation; if it names a privacy unit, every row is a separate unit.
     n : int
         Planned number of rows.
     like : DataFrame, optional
@@ -163,7 +165,10 @@ def assumed_rows(
 def _with_response(
     frame: pd.DataFrame, design: Any, residual: float | None, assumed: Assumption
 ) -> tuple[pd.DataFrame, AssumedDesign]:
-    """Return the rows with a simulated response that is independent of the predictors, and a design that reads it."""
+    """Return the rows with a further column, a simulated response, and a design that reads this response.
+
+    The simulated response is independent of the predictors.
+    """
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
     if residual is None and (hint := assumed.hints.get(spelling(design.response))) is not None:
@@ -193,7 +198,7 @@ def _outcome_range(design: Any) -> Numbers:
 
 
 def _is_known(design: Any, hints: Mapping[str, Hint]) -> bool:
-    """Return whether the hints suffice to simulate the response.
+    """Return whether the user's hints about columns suffice to simulate the response.
 
     For a comparison such as x > 3, a mean and a standard deviation of x do not suffice.
     """
@@ -208,9 +213,9 @@ def _outcome(design: Any) -> tuple[str, ...]:
 
 
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
-    """Return the declarations of the columns that may widen intervals most and have no hints.
+    """Return the declarations, by name, of columns without hints that may widen intervals most.
 
-    These columns are outcomes, weights and columns with levels.
+    Such columns are outcomes, weights and columns with levels.
     """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
@@ -262,9 +267,9 @@ def usual_rows(domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint]) 
 
 
 def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
-    """Return the quantiles of a column, with the distribution that its hint describes.
+    """Return quantiles of the distribution that a user's hint about a column describes.
 
-    The distribution of a numeric column is logit-normal between its bounds.
+    The distribution of a numeric column is logit-normal between the bounds of the column.
 
     Parameters
     ----------
@@ -293,7 +298,7 @@ def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
 
 @lru_cache(maxsize=64)
 def _logit_normal(mean: float, sd: float) -> tuple[float, float]:
-    """Return mean and sd of the logit of a logit-normal variable with the given mean and standard deviation.
+    """Return the mean and sd of logit(X), for a logit-normal variable X with the given mean and sd.
 
     If the mean is near a bound, the distribution is close to log-normal, like the distribution of wages; if the mean is
     in the middle, the distribution is bell-shaped.

@@ -30,8 +30,8 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with their na
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # usual names of an argument that most functions for fits do not have
-ELSEWHERE = MappingProxyType(  # remedies for error texts; a key is a function and an argument that it lacks
+INTERVALS = ("alpha", "confidence", "level")  # usual names of the confidence level, an argument of few functions
+ELSEWHERE = MappingProxyType(  # remedies in error texts; a key is a pair (function, argument that it does not have)
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
         ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',
@@ -125,7 +125,10 @@ def hint(unknown: str, known: tuple[str, ...]) -> str:
 
 
 def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return the text of the TypeError for arguments that do not fit the signature, in the words that Python uses."""
+    """Return the text of the TypeError for arguments that do not fit the signature, worded as in Python's own errors.
+
+    `problem` is the text of the error of ``Signature.bind``.
+    """
     if problem == "too many positional arguments":
         most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
         by_name = next((p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY), "rng")

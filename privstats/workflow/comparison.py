@@ -25,8 +25,9 @@ class Comparison:
     Parameters
     ----------
     frame : DataFrame
-        One row for each term and budget, with the budget in words, method, std_error, width of the 95% interval,
-        noise_share, and ratio of widths with and without privacy. Numbers are NaN if no interval is expected.
+        One row for each term and budget, with the columns term, budget (in words), method, std_error, width (of the 95%
+        interval), noise_share, and ratio (of widths with and without privacy). Numbers are NaN if no interval is
+        expected.
     head : tuple of str
         Lines above the table, which name the compared plans.
     """
@@ -35,7 +36,7 @@ class Comparison:
     head: tuple[str, ...]
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the ratio of widths with and without privacy against the budget, with a line for each term.
+        """Plot the ratio of widths with and without privacy against the budget, with a marker for each term.
 
         Parameters
         ----------
@@ -115,7 +116,10 @@ def budgets_compared(
 
 
 def _row(plan: Any, name: str, value: float, assumptions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows of the table for one budget; the additional column `place` has the position of each term."""
+    """Return the rows of the table for one budget, which is the parameter `name` (eps, mu or rho) with this value.
+
+    The additional column `place` has the position of each term.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}=1")
     spec = plan.specification

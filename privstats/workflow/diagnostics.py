@@ -2,8 +2,8 @@
 
 The released coefficients are public, so that the residual of a row is an expression in the row's columns. The bins are
 also public: they are chosen from releases and declared bounds. Each diagnostic is a histogram of residuals, or a table
-of means by intervals of fitted values. The plans of the diagnostics form a study:
-the ledger is charged with all plans at once, before any plan is run. This module reads no row.
+of means by intervals of fitted values. The plans of the diagnostics form a study: the ledger is charged with all plans
+at once, before any plan is run. This module reads no row.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from privstats.workflow.verbs import BY_NAME
 SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
 WIDE = 4.0  # limit to which residuals are clamped, in residual std devs
 STEP = 0.5  # width of a bin of residuals, in residual std devs
-SIDES = 2.0  # bins of fitted values end at the mean +- this many std devs; the outer bins also count values beyond
+SIDES = 2.0  # distance of the outermost edges of the bins from the mean of the fitted values, in their std devs
 LARGEST = 30.0  # largest absolute linear predictor: beyond it, a probability is 0 or 1
 MOST_BINS = 100
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A residual diagnostic: the call of a public function, and the edges of the diagnostic's bins."""
+    """A residual diagnostic: function, formula and options of the call that releases it, and the edges of its bins."""
 
     verb: str
     formula: str
@@ -168,8 +168,8 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:
     """Return the mean and the std dev of the linear predictors; NaN if the fit has no sampling covariance or intercept.
 
-    They are computed from the sampling covariance of the coefficients, because its inverse is roughly proportional to
-    the second moments of the columns of the model matrix. The first column is the intercept.
+    Mean and std dev are computed from the sampling covariance of the coefficients, because the inverse of this matrix
+    is roughly proportional to the second moments of the columns of the model matrix. The first column is the intercept.
     """
     sampling = getattr(fit.estimate, "sampling", None)
     if sampling is None or not intercept:
@@ -181,7 +181,7 @@ def _location(fit: Results, intercept: bool) -> tuple[float, float]:
 
 
 def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return each diagnostic's share of the budget: the user's or the default shares, scaled to sum 1."""
+    """Return the share of each diagnostic in the budget: the user's or the default shares, divided by their sum."""
     given = dict(shares or {})
     if unknown := [name for name in given if name not in kinds]:
         raise OptionError(f"shares name {quote(unknown[0])}; choose among {', '.join(map(repr, kinds))}")

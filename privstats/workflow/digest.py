@@ -13,7 +13,7 @@ from privstats.errors import OptionError
 from privstats.formula.domain import Domain
 from privstats.privacy.promise import Promise
 
-DIGITS = 6  # number of significant digits of computed numbers on which all machines agree
+DIGITS = 6  # number of significant digits to which all machines compute equal numbers
 
 
 def digest(*parts: Any) -> str:

@@ -26,7 +26,7 @@ from privstats.errors import BudgetError, OptionError, quote
 from privstats.gate.rehearsal import Asked
 from privstats.privacy.promise import Promise, is_number
 
-BOUNDS = "bounds"  # name of the queries about bounds of columns, which are asked first (stage 0)
+BOUNDS = "bounds"  # name of the queries about undeclared bounds of columns, which precede all others (stage 0)
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ def divided(
     asked : sequence of Asked
         All queries of all branches (methods); queries before the choice of a branch have the branch None.
     whole : Promise
+        Privacy budget of the plan.
     own : mapping of str to float
         Default shares of the estimator, by name or label of the query.
     given : mapping of str to float, optional

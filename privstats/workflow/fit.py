@@ -1,8 +1,8 @@
 """The steps of every fit: make the plan, charge the ledger, send the queries to the data, return the result.
 
 This file is trusted code: privacy depends on it. Before the ledger is charged, only the names and types of columns are
-read, and the number of rows or privacy units if it is public. It is public if all neighbouring data sets have the same
-number.
+read, and the number of rows or privacy units if this number is public. The number is public if it is the same for all
+neighbouring data sets.
 """
 
 from __future__ import annotations
@@ -71,14 +71,17 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
-    """Raise an error if the ledger has too little budget, before the reader is used; then hide the reader's errors."""
+    """Raise an error if the ledger has too little budget; otherwise prepare the reader for reading public information.
+
+    From then on, a failure of the reader raises an error with a fixed text, because its own text might quote rows.
+    """
     if not settings.dry_run:
         check_affordable(settings.ledger, promise)
     reader.asked = readable
 
 
 def fit(plan: Plan, source: Source, settings: Settings) -> Results:
-    """Charge the ledger, then ask the planned queries about the rows; return the fit."""
+    """Charge the ledger, then send the planned queries to the rows; return the fit."""
     spec = plan.specification
     ledger = Account(spec.promise) if settings.ledger is None else settings.ledger
     stream = streams(chance_of(settings.rng).seed, plan.stream_digest)
@@ -88,7 +91,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     rows = opened(source, plan.public.design, spec.neighbors, key, offered)
     rows.memory = memory = Memory(settings.memory_limit)
     course = Course(f"dp_{spec.verb}", plan.turns, offered)
-    rows.read = rows.read if offered is None else course.read  # if public, the number of rows read so far is shown
+    rows.read = rows.read if offered is None else course.read  # show the number of rows read only if n is public
     gate = Gate(rows, plan.planned, stream)
     gate.watch = course.turn
     try:

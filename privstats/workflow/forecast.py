@@ -39,19 +39,19 @@ FITS, FEWER, MOST = (
     range(9),
     range(3),
     45,
-)  # numbers of the simulated fits in a usual and in a pessimistic forecast; largest number of fits for rows `like`
+)  # identifiers of the simulated fits in a usual and in a pessimistic forecast; largest number of fits for `like`
 SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
-# number of averaged draws for a release of one rank, of several ranks together, and of coefficients
+# number of draws that are averaged for a release of one quantile, of several quantiles together, and of coefficients
 SEVERAL, TOGETHER, FEW = 25, 9, 3
-# largest number of synthetic rows given to an exponential mechanism; k times as many rows are represented by k times
-# the budget, which gives the same density
+# Largest number of synthetic rows given to an exponential mechanism. A multiple k of this number of rows is represented
+# by a budget multiplied by k, which gives the same density.
 MOST_GIVEN = 4 * ROWS
 
 FORECAST = ["std_error", "width", "noise_share", "ratio"]
 OF_WIDTH = FORECAST.index("width")
 
 T = TypeVar("T")
-Settled = Callable[[int, FloatArray, list[str]], bool]  # of the last fit: number, widths, names of the terms
+Settled = Callable[[int, FloatArray, list[str]], bool]  # arguments: number and widths of the last fit, names of terms
 
 
 class Forecast(Conversation):
@@ -140,7 +140,7 @@ class Forecast(Conversation):
                 draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # a chosen bin or level is not a number that could be averaged
+                draws = 1 if law is None else FEW  # without a law the release is a bin or level, which has no mean
             mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
@@ -246,15 +246,16 @@ def expected(
         Largest number of simulated fits. More than ``len(fits)`` fits are simulated only if the widths of the intervals
         differ between fits so much that their median is not precise.
     settled : callable
-        Returns whether more simulated fits are unnecessary, given the number and the widths of the last one and the
-        names of the terms; a width is infinite if the interval is not reported.
+        Function that returns whether further simulated fits are unnecessary. Its arguments are the number of the last
+        simulated fit, the interval widths of this fit, and the names of the terms; a width is infinite if the interval
+        is not reported.
 
     Returns
     -------
     DataFrame
         Columns std_error, width, noise_share, ratio and given, as in `Plan.expected`. The attribute `attrs` of the
-        frame has the branch that most simulated fits chose (key "branch"), and whether all fits were simulated (key
-        "whole").
+        frame has the branch that most simulated fits chose (key "branch"), and False under the key "whole" if the
+        simulation was ended early by `settled`.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
     branches, tables, said = dict[int, str | None](), list[FloatArray](), dict[Any, Release]()
@@ -279,7 +280,7 @@ def expected(
 
 
 def error_of_median(widths: FloatArray) -> float:
-    """Return the standard error of the median log width of a typical term, under normally distributed log widths.
+    """Return the standard error of the median log width of a typical term, if log widths are normally distributed.
 
     Parameters
     ----------
@@ -294,7 +295,10 @@ def error_of_median(widths: FloatArray) -> float:
 
 
 def _expected(estimate: Any) -> FloatArray:
-    """Return the standard errors, widths, shares of noise and ratios of a simulated fit; infinite if not reported."""
+    """Return std error, width, share of noise, and ratio of widths for each term of a simulated fit, shape (terms, 4).
+
+    A number that the fit does not report is infinite.
+    """
     _, errors, low, high = estimate.coefficients(0.05)
     share = np.asarray(estimate.noise_share(), dtype=float)
     with np.errstate(all="ignore"):

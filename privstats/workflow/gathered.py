@@ -23,15 +23,15 @@ class Gathered:
     method : str
         Name of the method.
     numbers : int
-        How many numbers per row the method keeps in memory.
+        Count of numbers that the method keeps in memory for each row.
     row : int
         Largest number of bytes for each row: for its numbers, and for the method's own computations.
     rows : int or None
-        Number of rows, or of privacy units; None if it is private and not assumed.
+        Number of rows, or of privacy units; None if the number is private and no number is assumed.
     each : int
         Largest number of rows of one privacy unit (person) that are used.
     cure : str
-        Argument that selects a method that reads the rows in parts.
+        Text of the argument that selects another method, which reads the rows in parts.
     """
 
     method: str
@@ -68,13 +68,16 @@ class Gathered:
         Raises
         ------
         OptionError
+            If the numbers of all rows together are more than `MOST_NUMBERS`.
         """
         if self.rows is not None and self.rows * self.numbers > MOST_NUMBERS:
             raise OptionError(f"{self.need}, which is too much; give {self.cure}")
 
 
 def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: int, cure: str) -> Gathered | None:
-    """Return the memory of the costliest query with a mechanism that needs all rows at once, or None.
+    """Return the memory of the query that needs most of it, among queries whose mechanism needs all rows at once.
+
+    The result is None if no mechanism needs all rows at once.
 
     Raises
     ------

@@ -45,7 +45,7 @@ from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
 from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Beyond, Widths, narrow_enough
 
-ROUNDS = 6  # largest number of rounds of trial runs, alternately on few and many rows, until queries do not change
+ROUNDS = 6  # largest number of rounds of trial runs; they are repeated until the queries no longer change
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
 MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
@@ -135,7 +135,7 @@ class Plan:
     turns: Turns
     gathered: Gathered | None = None  # memory of a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # cache by assumption, shared by equal calls
+    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # cache by assumption, common to equal plans
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -405,7 +405,7 @@ class Plan:
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
-        known: dict[int, Widths] = {}  # several values of the search round to one number of rows
+        known: dict[int, Widths] = {}  # a cache, because several values of the search are rounded to the same number
 
         def widths(rows: float, beyond: Beyond) -> Widths:
             n = max(fewest, int(rows))
@@ -468,9 +468,10 @@ class Plan:
         return self.rows if self._is_public else None
 
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], beyond: Beyond) -> Widths:
-        """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept.
+        """Return the ratios of expected to wanted widths, for one term or for all terms except the intercept.
 
-        The simulation stops when further fits cannot change whether every width is at most the wanted width.
+        The simulation stops when further fits cannot change whether every width is at most the wanted width. `beyond`
+        has the simulated fits at a larger number of rows or budget.
         """
         ratios, median = dict[int, FloatArray](), None
 
@@ -482,7 +483,7 @@ class Plan:
 
         table = self._usual(**assumptions, fits=beyond.order(forecast.FITS), settled=settled)
         table = table[_of_terms(term, list(table.index))]
-        if median is None:  # the forecast was known
+        if median is None:  # the forecast came from the cache, and no fit was simulated
             return Widths(table["width"].to_numpy() / wanted, table["noise_share"].to_numpy())
         return Widths(np.where(np.isinf(median), math.nan, median), table["noise_share"].to_numpy(), ratios)
 
@@ -696,9 +697,9 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 
 
 def _shorter(normal: Plan, pure: Plan) -> Plan:
-    """Return the plan with the shorter expected intervals.
+    """Return the plan with the shorter expected intervals, of a plan with normal noise and a plan under pure eps.
 
-    The returned plan's reason for its method also states how its expected widths compare with the other plan's.
+    The comparison of the expected widths is added to the reason for the method in the returned plan.
     """
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
@@ -714,12 +715,12 @@ def _shorter(normal: Plan, pure: Plan) -> Plan:
 def _ratio(normal: Plan, pure: Plan) -> float:
     """Return the median ratio of the expected interval widths of two plans, the first divided by the second.
 
-    NaN if the widths cannot be compared: the number of rows or privacy units is private or not given, bounds are to be
-    estimated, or a plan expects no intervals.
+    The ratio is NaN if the widths cannot be compared: if the number of rows or privacy units is private or not given,
+    if bounds must be estimated, or if no interval is expected under one of the plans.
     """
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    tables = [plan._under(Assumption()) for plan in (normal, pure)]  # without hints: they do not influence the method
+    tables = [plan._under(Assumption()) for plan in (normal, pure)]  # without hints, so that the method ignores them
     widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
     if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
         return math.nan
@@ -794,8 +795,8 @@ class Quick(Rehearsal):
         Labels of the queries that remain to be audited. The set is emptied if a query differs from the query with the
         same label in the previous round; a later round then audits all queries.
     whole : bool
-        Whether the inference after the last query is also run, so that an error in it occurs before any budget is
-        spent.
+        Whether the inference after the last query is also run, so that an error of the inference is found before any
+        budget is spent.
     """
 
     def __init__(
@@ -862,7 +863,7 @@ class _NormalStandIn:
 
 @dataclass(frozen=True)
 class _RankStandIn:
-    """Substitute for a rank mechanism: the values at the wanted ranks plus errors drawn from their distribution."""
+    """Substitute for a rank mechanism: values at the wanted ranks plus rank errors drawn from their distribution."""
 
     by: Rank
 
@@ -951,7 +952,7 @@ def _check_delta(promise: Promise, rows: int | None) -> None:
 
 
 def _of_terms(term: str | None, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return the mask of one term, or of all terms but the intercept, in a forecast with terms of these names."""
+    """Return the mask of one term, or of all terms except the intercept, among the terms with the given names."""
     if term is None:
         return np.array([name != "Intercept" or len(names) == 1 for name in names])
     if term not in names:

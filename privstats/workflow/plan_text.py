@@ -217,7 +217,7 @@ def _questions(plan: Any) -> list[str]:
         groups[key] = groups.get(key, 0.0) + _own(p, plan)
         homes[key] = {q.branch for q in plan.planned if q.label in p.within_share_of} or {p.branch}
     shares: dict[tuple[str, str | None], int] = {}
-    for branch in plan.branches or (None,):  # shares of the common queries and of one branch's queries add up to 100%
+    for branch in plan.branches or (None,):  # shares of common queries plus the queries of one branch add up to 100%
         own = [key for key in groups if key[1] in (None, branch) and homes[key] & {None, branch}]
         shares = dict(zip(own, percentages([groups[key] for key in own]), strict=True)) | shares
     wide = max(len("question"), *(len(QUESTIONS.get(name, name)) for name, _ in groups)) + 2
@@ -240,7 +240,7 @@ def _own(p: Planned, plan: Any) -> float:
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the title of the line of a query: its name; or its label if it is optional and repeats another query."""
+    """Return the title of a query's line: the query's name, or its label if it is an optional repetition of a query."""
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
 

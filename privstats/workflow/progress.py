@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-Turns = Mapping[str | None, tuple[int, ...]]  # by branch: largest number of passes over the rows for each design
+Turns = Mapping[str | None, tuple[int, ...]]  # for each branch: largest numbers of passes over the rows, by design
 SILENT, EVERY = 1.0, 0.1  # seconds until the line first appears, and between updates
 BAR, WIDTH = 24, 79  # number of characters of the bar, and largest number of characters of the line
 STEPS = 100  # number of steps in which the progress within a pass is shown
@@ -32,7 +32,7 @@ class Course:
     name : str
         Name of the function.
     turns : mapping
-        Planned numbers of passes, by branch (method).
+        Largest numbers of passes over the rows, by branch (method); one number for each design.
     rows : int or None
         Number of rows; None if it is private.
     """
@@ -78,7 +78,7 @@ class ProgressLine:
         self.passes, self.steps = (0, 0), 0
 
     def begin(self, number: int, most: int) -> None:
-        """Show the beginning of a pass, unless the pass has begun already."""
+        """Show that pass `number` of at most `most` passes begins, unless it has begun already."""
         if self.passes[0] < number:
             self.passes, self.steps = (number, most), 0
             self._show()

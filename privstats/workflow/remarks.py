@@ -11,10 +11,10 @@ from privstats.formula.declarations import Levels
 from privstats.inference.notes import SYMPTOMS, Note, about_rows, note, percent
 from privstats.workflow.plan import Plan
 
-CLEAR = 3.0  # a count of missing rows is attributed to noise unless it exceeds this many standard errors
+CLEAR = 3.0  # number of standard errors that a count of unused rows must exceed, so that it is not attributed to noise
 UNUSED = 0.05  # a note is shown if more than this share of the rows is not used
 NEARLY_ALL = 0.9  # if more than this share of the rows is not used, the note suspects a wrong declaration of a column
-SMALL_WEIGHT = 0.2  # a note is shown if the ratio of the mean weight to the bound of weights is below this
+SMALL_WEIGHT = 0.2  # a note is shown if the mean weight, divided by the upper bound of the weights, is below this
 FULL = 0.8  # a note is shown if the mean number of used rows per unit exceeds this share of `rows_per_unit`
 
 
@@ -44,7 +44,10 @@ def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, 
 
 
 def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note if the released sum of weights shows that weights are far below their declared bound."""
+    """Return a note if weights are far below their declared bound and estimates suffer from it.
+
+    The mean weight is computed from the released sum of weights.
+    """
     rows, (used, sd) = public.offered, _released(estimate, "weights used")
     if rows is None or not used + CLEAR * sd < SMALL_WEIGHT * rows:
         return ()

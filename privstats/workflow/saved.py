@@ -132,7 +132,7 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
     """Carry out a plan on data if the data lead to the same plan; otherwise raise an error and charge nothing."""
     account = data.ledger if isinstance(data, Protected) else ledger
     if isinstance(account, Account):
-        check_affordable(account, plan.guarantee)  # an error here comes before the data are read
+        check_affordable(account, plan.guarantee)  # raises an error before the data are read
     there = planned_on(plan, data)
     return marked(plan, there, fit_on(plan, data, ledger, rng))
 
@@ -149,7 +149,7 @@ def marked(plan: Any, there: Any, fit: Any) -> Any:
 
 
 def planned_on(plan: Any, data: Any) -> Any:
-    """Return the plan of the same call on data; only names and types of columns and public row numbers are read.
+    """Return the plan of the same call on data; only names and types of columns and public numbers of rows are read.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def planned_on(plan: Any, data: Any) -> Any:
 
 
 def call_on(plan: Any, data: Any, **more: Any) -> Any:
-    """Call the function of a plan on data; if the data are protected, their own domain is used."""
+    """Call the function of a plan on data; the domain of protected data replaces the domain of the plan."""
     spec = plan.specification
     given = {**spec.written, **({"domain": None} if isinstance(data, Protected) else {})}
     return BY_NAME[spec.verb].of(**given, data=data, **more)
@@ -182,7 +182,7 @@ def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan in the contents of a file, with its accepted widths, or the text of an error."""
+    """Return the plan in the contents of a file, with its accepted widths; after a failure, return an error text."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan

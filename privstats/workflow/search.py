@@ -20,28 +20,30 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
-WITHIN = 0.01  # relative error of the result: a number smaller by this share is known not to suffice
+WITHIN = 0.01  # largest relative error of the result: a number that is smaller by this share does not suffice
 AIM = 0.003  # the next number to try exceeds the expected root by this share
 # relative distance from the lower limit, and from the upper limit, below which the root counts as near this limit
 NEARLY, BELOW = 0.0075, 0.015
-CLOSE = 0.03  # a tried number is close to the root if its log ratio of expected and wanted widths is below this
+CLOSE = 0.03  # a limit is close to the root if the log ratio of expected and wanted widths at it is below this
 ALMOST = 0.0099  # relative distance between a close limit and the next number to try: a little less than `WITHIN`
 PROBES = 1  # number of times that a number next to a close limit is tried in place of the middle of the range
-APART_FROM_ONE = 0.05  # log ratio of expected and wanted widths beyond which its precise value does not matter
-SPACED = 0.03  # smallest log ratio of two numbers for an extrapolation: widths at nearer numbers differ irregularly
-STEPS_OUT = 4.0  # factor to the next number if all numbers are on one side of the root; it is squared after each use
+APART_FROM_ONE = 0.05  # absolute log ratio of expected to wanted widths beyond which no precise value is needed
+SPACED = 0.03  # smallest log ratio of two tried numbers for an extrapolation; widths at nearer numbers are irregular
+STEPS_OUT = 4.0  # factor to the next number if all tried numbers are on one side of the root; squared after each use
 
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """Expected interval widths at some number of rows or budget, for each of m terms.
+    """Expected interval widths of m terms, at one number of rows or one budget.
 
     Parameters
     ----------
     ratios, shares : ndarray, shape (m,)
-        Ratios of expected to wanted widths, and noise shares of the variances; NaN if there is no interval.
+        Ratio of the expected to the wanted width, and share of the noise in the variance, for each term; NaN without an
+        interval.
     fits : mapping of int to ndarray, shape (m,)
-        Ratios of the widths in each simulated fit, by its number; infinite if an interval is not reported.
+        For each simulated fit, by its identifier: ratios of its widths to the wanted widths; infinite if an interval is
+        not reported.
     """
 
     ratios: FloatArray
@@ -56,28 +58,31 @@ class Widths:
 
 @dataclass(frozen=True, eq=False)
 class Beyond:
-    """The simulated fits at a larger number of rows or budget, which is known to suffice: they bound those at this one.
+    """Simulated fits at a number of rows (or budget) that suffices, as bounds for the fits at a smaller tried number.
 
-    A fit has the same random numbers at both numbers, and its widths fall as the number grows. So a width above the
-    wanted one at the larger number is a lower bound here, which stands in for a fit that is not simulated yet.
+    A simulated fit uses the same random numbers at both numbers, and its interval widths decrease as the number grows.
+    So a width at the larger number is a lower bound on the width at the tried number. The bound is used, if it exceeds
+    the wanted width, in place of a fit that has not been simulated at the tried number.
 
     Parameters
     ----------
     fits : mapping of int to ndarray, shape (terms,)
-        As in `Widths`, at the larger number; empty if no number is known to suffice.
+        Ratios of widths at the larger number, as in `Widths`; empty if no number is known to suffice.
     rough : bool
-        Whether it only matters if widths are too large here, not by how much: where the search may end, and where the
-        range of possible numbers is halved.
+        Whether only the side of 1 matters on which the ratios at the tried number lie, and not their values. This is so
+        if the search may end with the tried number, or if the range of possible numbers is halved.
     """
 
     fits: Mapping[int, FloatArray] = field(default_factory=dict)
     rough: bool = False
 
     def order(self, fits: Sequence[int]) -> list[int]:
-        """Return the numbers of fits in the order in which they are simulated.
+        """Return the identifiers `fits` in the order in which the fits are simulated at the tried number.
 
-        Where only the side matters, those come first that may decide: the widest but those that are already too wide.
-        Elsewhere the first fits are no wider than others, as the search goes on from their ratio.
+        If `rough` is true, fits with wider intervals at the larger number come first, because they are most likely to
+        decide whether the tried number suffices. Fits that are too wide at the larger number come last, because they
+        are too wide at the tried number, too. If `rough` is false, the order does not depend on the widths, so that the
+        first fits have typical widths.
         """
         if not self.rough:
             return list(fits)
@@ -85,21 +90,22 @@ class Beyond:
         return sorted(fits, key=lambda fit: (largest.get(fit, 1.0) > 1, -largest.get(fit, math.inf)))
 
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
-        """Return the median ratios of expected to wanted widths, if the fits so far tell on which side of 1 they lie.
+        """Return the median ratios of expected to wanted widths, or None if more fits must be simulated.
 
-        The median of all fits lies between those for which the other fits are as narrow, or as wide, as they can be.
+        The median over all fits has a lower limit, for which the fits that are not simulated yet are as narrow as their
+        bounds allow, and an upper limit, for which their intervals are infinitely wide. No more fits are needed if both
+        limits of the largest median ratio are on the same side of 1 and, unless `rough` is true, not near 1.
 
         Parameters
         ----------
         ratios : mapping of int to ndarray, shape (terms,)
-            Ratios in the fits so far, by number; infinite if the interval is not reported.
+            Ratios in the fits that are simulated so far, by identifier; infinite if the interval is not reported.
         fits : sequence of int
-            Numbers of all fits, of which there is an odd number.
+            Identifiers of all fits, an odd number of fits.
 
         Returns
         -------
         ndarray, shape (terms,), or None
-            None if more fits are needed: near 1 all of them are, unless only the side matters.
         """
         made, rest = list(ratios.values()), [fit for fit in fits if fit not in ratios]
         nothing = np.zeros(len(made[0]))
@@ -116,22 +122,22 @@ class Beyond:
 
 @dataclass(frozen=True)
 class Fall:
-    """Law by which a squared width ratio decreases in x, the number of rows or the budget.
+    """Law by which the squared ratio of expected to wanted width decreases in x, the number of rows or the budget.
 
-    The squared ratio of expected to wanted width is ``rest x^-still + noise x^-falling``. The first term is the
-    sampling part, the second term is the noise part, and rest and noise are their values at x = 1.
+    The squared ratio is ``rest x^-still + noise x^-falling``. The first term is due to sampling error and the second to
+    noise; `rest` and `noise` are the values of the terms at x = 1.
 
     Parameters
     ----------
     still, falling : int
-        Exponents of the sampling part and of the noise part: 1 and 2 for rows, 0 and 2 for eps or mu, 0 and 1 for rho.
+        Exponents of the sampling term and of the noise term: 1 and 2 for rows, 0 and 2 for eps or mu, 0 and 1 for rho.
     """
 
     still: int
     falling: int
 
     def root(self, rest: float, noise: float) -> float:
-        """Return the x at which the squared width ratio is 1; inf if there is no such x, NaN if a part is negative."""
+        """Return the x at which the squared width ratio is 1; inf if there is no such x, NaN if a term is negative."""
         if not (rest >= 0 and noise >= 0):
             return math.nan
         if self.still:
@@ -148,15 +154,17 @@ class Fall:
         return number * max(self.root(float(rest), float(noise)) for rest, noise in parts)
 
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
-        """Return the number at which the largest width equals the wanted width, extrapolated from two numbers.
+        """Return the number of rows (or budget) at which the largest ratio of expected to wanted width is 1.
+
+        The result is extrapolated from two tried numbers.
 
         Parameters
         ----------
         a, b : tuple of (float, float)
-            A number, and the largest ratio of expected to wanted width at this number.
+            A tried number, and the largest ratio of expected to wanted width at this number.
         """
         (x, r), (y, s) = a, b
-        t = y / x  # the second number in units of the first
+        t = y / x  # ratio of the second tried number to the first
         noise = (r**2 - s**2 * t**self.still) / (1 - t ** (self.still - self.falling))
         return x * self.root(r**2 - noise, noise)
 
@@ -170,7 +178,7 @@ class Tries:
     Parameters
     ----------
     expected : callable
-        Function from a number of rows or budget, and the fits at a larger number, to the expected widths.
+        Function that returns the expected widths, given a number of rows (or budget) and the fits at a larger number.
     name : str
         Name of the function, for the progress line.
     """
@@ -206,16 +214,18 @@ class _Line(ProgressLine):
 def narrow_enough(
     expected: Callable[[float, Beyond], Widths], law: Fall, start: float, least: float, most: float, name: str
 ) -> float | None:
-    """Return the smallest number (of rows, or budget) with intervals narrow enough, to 1%; None if it exceeds `most`.
+    """Return the smallest number of rows (or budget) at which intervals are narrow enough, with an error of at most 1%.
+
+    The result is None if the number exceeds `most`.
 
     Parameters
     ----------
     expected : callable
-        Function from a number of rows or budget, and the fits at a larger number, to the expected widths.
+        Function that returns the expected widths, given a number of rows (or budget) and the fits at a larger number.
     law : Fall
         Approximate dependence of the widths on the number.
     start, least, most : float
-        First number to try, and limits of the search.
+        First number to try, and smallest and largest possible number.
     name : str
         Name of the function, for the progress line.
     """
@@ -235,26 +245,29 @@ def narrow_enough(
 
 
 class Way:
-    """State of a search: the largest insufficient number, the smallest sufficient number, and the expected root."""
+    """State of a search: the largest number known to be insufficient, the smallest known to suffice, and the root."""
 
     def __init__(self, law: Fall, least: float, most: float) -> None:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.ratios: dict[float, float] = {}
-        self.enough: Mapping[int, FloatArray] = {}  # the fits at the smallest number that suffices
-        self.halving = False  # whether the next number to try is chosen between the limits without regard to ratios
+        self.enough: Mapping[int, FloatArray] = {}  # simulated fits at the smallest number known to suffice
+        self.halving = False  # whether the next number to try halves the range between the limits
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def ends(self, low: float) -> bool:
-        """Return whether the search ends if this number does not suffice."""
+        """Return whether the search ends if `low` does not suffice.
+
+        It ends if the smallest number known to suffice is larger than `low` by at most 1%.
+        """
         return (1 - WITHIN) * self.high <= low < self.high
 
     def beyond(self, number: float) -> Beyond:
-        """Return the fits that are known at a larger number than the next one to try."""
+        """Return the simulated fits at the smallest number known to suffice, as bounds for the fits at `number`."""
         return Beyond(self.enough, self.ends(number) or self.halving) if number < self.high else Beyond()
 
     def goes_on(self, number: float, widths: Widths) -> None:
-        """Update the search with the expected widths at the number that was tried last."""
+        """Update the limits and the root of the search with the expected widths at a tried number."""
         if widths.ratio <= 1 and number < self.high:
             self.high, self.enough = number, widths.fits
         elif not widths.ratio <= 1:

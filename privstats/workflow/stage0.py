@@ -27,8 +27,8 @@ from privstats.workflow.division import BOUNDS
 FINEST = 1e-9  # absolute value below which the scale of `stretch` is linear; above, it is logarithmic
 WIDEST = 690.0  # bound of stretched values, above arcsinh(1e290 / FINEST)
 GRID = 2.0**-22  # step of the stretched scale, which resolves six digits of a number
-LEVEL = 0.97  # probability of the quantile of distances; the 3% of rows above it absorb the error of the released rank
-MARGIN = 2.0  # the bounds extend to this multiple of the quantile on either side of the median
+LEVEL = 0.97  # probability of the quantile of distances; below 1, so that rank errors do not reach the largest distance
+MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances
 FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
 ENOUGH = 3000.0  # smallest product of rows and eps for the bounds of one column; below it, bounds may be far off
 

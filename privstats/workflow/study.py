@@ -29,7 +29,7 @@ STUDY_PLAN_FORMAT = "privstats study, version 1"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """A study: several plans that are run on the same data in this order. All of them are charged, or none.
+    """A study: several plans that are run on the same data in this order; all plans are charged, or no plan is.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ class Study:
     def guarantee(self) -> Promise | None:
         """The joint privacy guarantee of all plans.
 
-        None if the guarantees are of different kinds or have different neighbouring relations; a ledger then accounts
-        for the plans.
+        None if guarantees of different kinds cannot be added up, or if the neighbouring relations differ; a ledger then
+        accounts for the plans.
         """
         promises = [plan.guarantee for plan in self.plans]
         for one in promises:
@@ -172,7 +172,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
     if account is not None and not isinstance(account, Account):
         raise BudgetError(f"ledger is {quote(account)}; write ledger=ps.Ledger(ps.PureDP(1))")
     if account is not None:
-        check_together(account, [charge_of(plan) for plan in study])  # an error here comes before the data are read
+        check_together(account, [charge_of(plan) for plan in study])  # raises an error before the data are read
     there = [planned_on(plan, data) for plan in study]
     if account is not None:
         paid = Prepaid(account, [charge_of(plan) for plan in there])
