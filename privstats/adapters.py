@@ -51,7 +51,7 @@ def stargazer(fit: Results) -> dict[str, Any]:
         "cov_names": fit.params.index.values,
         "cov_values": fit.params,
         "cov_std_err": fit.bse,
-        "p_values": found.where(fit.pvalues.notna(), None),  # a comparison with NaN would give three stars
+        "p_values": found.where(fit.pvalues.notna(), None),  # stargazer prints three stars for a p-value of NaN
         "conf_int_low_values": ends[0],
         "conf_int_high_values": ends[1],
         "r2": _given(getattr(fit, "rsquared", math.nan)),
@@ -83,7 +83,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
         Fit of a regression; a quantile regression must have a single tau.
     grid : DataFrame
         Public rows with the columns of the predictors: chosen values, never the private rows. Comparisons use the
-        levels of a factor that occur in `grid`; the reference is the first of them in the order of the domain.
+        levels of a factor that occur in `grid`; the reference level is the level that comes first in the domain.
 
     Returns
     -------
@@ -121,10 +121,10 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
         return None, np.column_stack([design.matrix(frame), offset])
 
     class PrivateModel(ModelAbstract):  # type: ignore[misc]
-        df_resid = math.inf  # intervals use normal quantiles
+        df_resid = math.inf  # makes marginaleffects use normal quantiles for intervals
 
         def validation(self) -> None:
-            """Validate only the types of coefficients and names; the domain fixes the types of columns."""
+            """Check the types of coefficients and names; the domain fixes the types of columns, which need no check."""
             self.validate_coef()
             self.validate_response_name()
 

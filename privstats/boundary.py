@@ -22,7 +22,10 @@ R = TypeVar("R")
 
 
 def door(verb: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public function so that only the results, and the errors of this package, leave the function."""
+    """Wrap a public function so that exceptions leave it without the stack frames and texts that might hold data.
+
+    Only errors and warnings of this package, and interrupts, leave the wrapped function.
+    """
 
     @functools.wraps(verb)
     def opened(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -43,9 +46,9 @@ class _Refusal:
 def _attempt(work: Callable[[], R]) -> R | _Refusal:
     try:
         return work()
-    except (PrivstatsError, PrivstatsWarning) as error:  # warnings, too: a filter can turn them into errors
+    except (PrivstatsError, PrivstatsWarning) as error:  # a filter can turn a warning into an error
         return _Refusal(type(error)(*error.args))
-    except Exception as error:  # raised outside the gate; the new error names the line of code, not the error's text
+    except Exception as error:  # the text may quote rows, so the new error names only the kind and the line of code
         last = extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
         return _Refusal(
@@ -58,10 +61,11 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
 
 
 def _stops() -> tuple[type[BaseException], ...]:
-    """Return the kinds of interrupts that leave the package as they are.
+    """Return the kinds of interrupts whose type is kept when they leave the package.
 
-    Nothing is imported here: an interrupt of the import would leave with the frames of the one before. Only a process
-    that has imported asyncio can be cancelled.
+    The function imports no module. It runs while an interrupt is handled, and a second interrupt during an import would
+    leave the package with the frames of the first. If asyncio is not imported already, the process has no asyncio task
+    that could be cancelled.
     """
     cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", KeyboardInterrupt)
     return KeyboardInterrupt, SystemExit, GeneratorExit, cancelled

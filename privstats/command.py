@@ -161,7 +161,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def parsed_numbers(text: str) -> Any:
-    """Return a number, or a list of numbers separated by commas; the parser's errors show the name of this function."""
+    """Return a number, or a list of numbers separated by commas, from a text.
+
+    The parser prints the name of this function in its error messages.
+    """
     found = [float(part) for part in text.split(",")]
     return found if "," in text else found[0]
 
@@ -225,7 +228,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
 
 
 def _options(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that the command line gives, and the domain.
+    """Return the options of a call, by argument name, from the command line; "domain" is read from the named file.
 
     Raises
     ------
@@ -266,7 +269,7 @@ def _declared(path: str) -> Domain:
 
 
 def _check_declarations(file: str, text: str, read: Any) -> None:
-    """Raise an error if a column of a domain in JSON has no declaration; `from_json` reports other errors."""
+    """Raise an error if a column of a domain in JSON has no declaration; `from_json` checks everything else."""
     columns = read.get("columns") if isinstance(read, Mapping) else None
     for name, known in columns.items() if isinstance(columns, Mapping) else ():
         if not isinstance(known, Mapping) or not known.keys() & DECLARATIONS:

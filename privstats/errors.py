@@ -40,7 +40,7 @@ class SourceChangedError(Exception):
 
 
 class ChargedInterrupt(KeyboardInterrupt):
-    """Ctrl-C after the ledger was charged; `door` raises a `KeyboardInterrupt` that reports the charge."""
+    """Exception for Ctrl-C after the ledger was charged; `door` replaces it by one that reports the charge."""
 
 
 class PrivstatsWarning(UserWarning):
@@ -69,5 +69,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def quote(value: object) -> str:
-    """Return a text or number as the user wrote it; for other values, which might hold data, the name of the type."""
+    """Return a text or number as the user wrote it, for error messages.
+
+    Other values might hold data; for them the name of the type is returned.
+    """
     return repr(value) if value is None or type(value) in (str, int, float, bool) else f"a {type(value).__name__}"

@@ -145,10 +145,10 @@ def local_gradient_descent(
     -----
     Let x (with a constant 1 for the intercept) and y be divided by their scales. The estimand theta solves
     ``E w psi_c(y - x'theta) x = 0``, where ``w = min(1, 2 / |x|^2)`` and c = 1.345. If the errors are
-    symmetric, theta is the coefficient vector of the conditional mean. With noise of sd ``s = 2 sqrt(2) c sqrt(K + 2) /
-    mu`` in each score and ``R = I - eta M`` the last iterate has the covariance ``M^-1 Q M^-1 / n + eta (s^2 / n) (I -
-    R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature M and the mean square Q of the scores are also estimated from
-    messages of the holders. Coefficients whose curvature is below its noise are NaN ("not given").
+    symmetric, theta is the coefficient vector of the conditional mean. Let ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` be the
+    sd of the noise in each score, and ``R = I - eta M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta
+    (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature M and the mean square Q of the scores are also
+    estimated from messages of the holders. Coefficients whose curvature is below its noise are NaN ("not given").
 
     If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 
@@ -193,7 +193,10 @@ def local_gradient_descent(
 
 
 def _truths(answers: Any) -> NDArray[np.bool_]:
-    """Return the mask of the answers "yes", converted one by one; errors depend on the type of `answers` only."""
+    """Return a mask of the answers "yes", shape (n,); answers are converted one by one.
+
+    Whether an error is raised depends on the type of `answers` only.
+    """
     if isinstance(answers, list | tuple):
         column = pd.Series(list(answers), dtype=object)
     elif isinstance(answers, np.ndarray) and answers.ndim == 1:
@@ -209,7 +212,10 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
 
 
 def _bound_design(formula: str, domain: Any, data: Any) -> Design:
-    """Return the design of a regression's formula and domain; errors depend on names and types of columns only."""
+    """Return the design of a regression from its formula and domain.
+
+    Whether an error is raised depends on the arguments and on names and types of columns only.
+    """
     if not isinstance(formula, str):
         raise FormulaError(f"the formula is {quote(formula)}; write it like '{EXAMPLE}'")
     design = bind_regression(formula, domain)
@@ -223,7 +229,7 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return the ratio of half-range to scale for each column and, as the last entry, for the response."""
+    """Return the ratio of half-range to scale, shape (p + 1,): for each of p columns, and last for the response."""
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))
     if design.intercept:
@@ -232,7 +238,10 @@ def _scales(design: Design) -> FloatArray:
 
 
 def _rows(design: Design, data: pd.DataFrame, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the holders' scaled predictors x, shape (n, p), and responses y; both zero in incomplete rows."""
+    """Return the scaled predictors x, shape (n, p), and the scaled responses y, shape (n,), of the n holders.
+
+    Both are zero in incomplete rows.
+    """
     block = design.block({name: data[name] for name in design.reads})
     z = block.times(np.diag(scales))
     z[~block.present] = 0.0

@@ -1,4 +1,4 @@
-"""The public functions: a signature and a docstring each."""
+"""The public functions, declared by their signatures and docstrings."""
 
 from privstats.api.combining import combine
 from privstats.api.counts import dp_hist, dp_mode

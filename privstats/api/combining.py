@@ -22,12 +22,12 @@ def combine(fits: Iterable[Results], rows: str) -> Results:
         Fits of the same function, formula, domain and options; methods, budgets and numbers of rows may differ.
     rows : {"disjoint", "same"}
         "disjoint": no privacy unit has rows in the data of two fits (without `unit`, no row is in the data of two
-        fits), under either neighbouring relation. The user declares this; the guarantee and the intervals depend on
-        the declaration, and the summary states it. The guarantee is the largest budget of the fits. All fits are
-        assumed to estimate the same population values: if the fits differ by more than their errors explain, a note
-        says so, and the result estimates a weighted mean over the sites. "same": all fits are of the same rows. The
-        budgets of the fits add up, as in a ledger, and only the noise is averaged: the sampling error equals the
-        sampling error of one fit.
+        fits), under either neighbouring relation. The user declares that the data are disjoint; the guarantee and the
+        intervals depend on this declaration, which the summary repeats. The guarantee is the largest budget of the
+        fits. All fits are assumed to estimate the same population values: if the fits differ by more than their errors
+        explain, a note says so, and the result estimates a weighted mean over the sites. "same": all fits are of the
+        same rows. The budgets of the fits add up, as in a ledger, and only the noise is averaged: the sampling error
+        equals the sampling error of one fit.
 
     Returns
     -------
@@ -37,8 +37,9 @@ def combine(fits: Iterable[Results], rows: str) -> Results:
     Raises
     ------
     OptionError
-        If the fits are not of one plan, if they have no intervals, or if they contradict `rows`: fits charged to one
-        ledger do not have disjoint rows, and fits with different numbers of rows do not have the same rows.
+        If the fits are not of one plan, if they have no intervals, or if they contradict the argument `rows`: fits
+        charged to one ledger do not have disjoint rows, and fits with different numbers of rows do not have the same
+        rows.
     BudgetError
         If the fits protect different privacy units (rows, persons).
 

@@ -59,7 +59,7 @@ def dp_mode(
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
         "permute_and_flip" (the choice of "auto") has the smallest error. Two mechanisms are for comparison: "expmech"
-        is the exponential mechanism with the counts as scores, "duff" is the exponential mechanism with a penalty on
+        is the exponential mechanism with the counts as scores; "duff" is the exponential mechanism with a penalty on
         each candidate: the number of rows that must change until the candidate is the mode.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
@@ -79,11 +79,12 @@ def dp_mode(
     inference : {"sandwich", "none"}
         Both give the mode without an interval, since no valid interval for a mode is known.
     subset : str, optional
-        Rows to use, such as ``"age >= 18"``; their number stays private.
+        Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
+        private.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
+        Largest number of rows of one unit that are used. If a unit has more rows, the rows to use are drawn at random.
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
@@ -102,8 +103,8 @@ def dp_mode(
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
-        `plan` accepts an assumed number.
+        Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
+        has no number of rows and no forecast; the function `plan` accepts an assumed number.
 
     Returns
     -------
@@ -199,11 +200,12 @@ def dp_hist(
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the counts and gives no intervals.
     subset : str, optional
-        Rows to use, such as ``"age >= 18"``; their number stays private.
+        Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
+        private.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
+        Largest number of rows of one unit that are used. If a unit has more rows, the rows to use are drawn at random.
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
@@ -219,8 +221,8 @@ def dp_hist(
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
-        `plan` accepts an assumed number.
+        Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
+        has no number of rows and no forecast; the function `plan` accepts an assumed number.
 
     Returns
     -------

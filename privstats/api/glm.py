@@ -110,13 +110,14 @@ def dp_glm(
     offset : str, optional
         Expression with public bounds that is added to the linear predictor, such as ``"np.log(years)"``.
     subset : str, optional
-        Condition of the rows to use, such as ``"age >= 18"``. The number of rows that satisfy it stays private.
+        Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
+        private.
     weights : str, optional
         Column or expression of sampling weights, with declared bounds.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
+        Largest number of rows of one unit that are used. If a unit has more rows, the rows to use are drawn at random.
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
@@ -129,11 +130,11 @@ def dp_glm(
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     ridge : float, optional
-        For "objpert": weight of a ridge penalty, half the sum of the squared coefficients. A fit with this penalty has
-        no intervals.
+        For "objpert": weight of the ridge penalty, which is half the sum of the squared coefficients. A fit with this
+        penalty has no intervals.
     tail : {"cautious"}, optional
-        Let intervals allow for a heavier tail of the score lengths than the released histogram shows. Intervals are
-        then longer.
+        With "cautious", intervals allow for a heavier tail of the score lengths than the released histogram shows, and
+        are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -153,8 +154,8 @@ def dp_glm(
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
-        `plan` accepts an assumed number.
+        Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
+        has no number of rows and no forecast; the function `plan` accepts an assumed number.
 
     Returns
     -------

@@ -63,8 +63,8 @@ def dp_median(
         "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks. The other mechanisms are for
         comparison: "aq" (approximate quantiles) is the exponential mechanism for the median alone; "duff" is the
         exponential mechanism with a penalty on each candidate: the number of rows that must change until the candidate
-        is the median; "smoothsens" adds noise to the median in proportion to the smooth
-        sensitivity of the median; "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
+        is the median; "smoothsens" adds noise to the median in proportion to the smooth sensitivity of the median;
+        "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -83,28 +83,31 @@ def dp_median(
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the median and gives no intervals.
     subset : str, optional
-        Rows to use, such as ``"age >= 18"``; their number stays private.
+        Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
+        private.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
+        Largest number of rows of one unit that are used. If a unit has more rows, the rows to use are drawn at random.
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float or dict, optional
-        Step between the possible values of the column, or a dict of steps by column; estimates are multiples of it. By
-        default values are rounded to six digits of the range, or to fewer digits if the budget is small (steps of at
-        most a five hundredth of the range), and intervals are widened by half a step at both limits to allow for the
-        rounding. "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
+        Step between the possible values of the column, or a dict of steps by column; estimates are multiples of the
+        step. By default it is the step that `domain` declares, if there is one. Otherwise values are rounded to six
+        digits of the range, or to fewer digits if the budget is small (with a step of at most a five hundredth of the
+        range), and intervals are widened by half a step at both limits to allow for the rounding. "smoothsens" and
+        "ptr" need a step of at least 2^-30 of the range.
     alpha : float
-        One minus the confidence of the released intervals; intervals with another confidence are
-        computed by scaling the released intervals.
+        One minus the confidence of the released intervals; intervals with another confidence are computed by scaling
+        the released intervals.
     eta : float, optional
         For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
         few other rows. The default is 1/64 of the range.
     geometric : bool
-        Whether to release the geometric median of several columns: the point with the least sum of distances ("kng").
+        Whether to release the geometric median of several columns, the point with the least sum of distances from the
+        rows; the mechanism is "kng".
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
@@ -114,8 +117,8 @@ def dp_median(
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
-        `plan` accepts an assumed number.
+        Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
+        has no number of rows and no forecast; the function `plan` accepts an assumed number.
 
     Returns
     -------
@@ -226,23 +229,25 @@ def dp_quantile(
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the quantiles and gives no intervals.
     subset : str, optional
-        Rows to use, such as ``"age >= 18"``; their number stays private.
+        Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
+        private.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
+        Largest number of rows of one unit that are used. If a unit has more rows, the rows to use are drawn at random.
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float or dict, optional
-        Step between the possible values of the column, or a dict of steps by column; estimates are multiples of it. By
-        default values are rounded to six digits of the range, or to fewer digits if the budget is small (steps of at
-        most a five hundredth of the range), and intervals are widened by half a step at both limits to allow for the
-        rounding. "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
+        Step between the possible values of the column, or a dict of steps by column; estimates are multiples of the
+        step. By default it is the step that `domain` declares, if there is one. Otherwise values are rounded to six
+        digits of the range, or to fewer digits if the budget is small (with a step of at most a five hundredth of the
+        range), and intervals are widened by half a step at both limits to allow for the rounding. "smoothsens" and
+        "ptr" need a step of at least 2^-30 of the range.
     alpha : float
-        One minus the confidence of the released intervals; intervals with another confidence are
-        computed by scaling the released intervals.
+        One minus the confidence of the released intervals; intervals with another confidence are computed by scaling
+        the released intervals.
     eta : float, optional
         For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
         few other rows. The default is 1/64 of the range.
@@ -255,8 +260,8 @@ def dp_quantile(
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
-        `plan` accepts an assumed number.
+        Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
+        has no number of rows and no forecast; the function `plan` accepts an assumed number.
 
     Returns
     -------
@@ -359,11 +364,12 @@ def dp_mean(
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the means and gives no intervals.
     subset : str, optional
-        Rows to use, such as ``"age >= 18"``; their number stays private.
+        Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
+        private.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
+        Largest number of rows of one unit that are used. If a unit has more rows, the rows to use are drawn at random.
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
@@ -377,8 +383,8 @@ def dp_mean(
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
-        `plan` accepts an assumed number.
+        Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
+        has no number of rows and no forecast; the function `plan` accepts an assumed number.
 
     Returns
     -------

@@ -72,13 +72,13 @@ def dp_lm(
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
         Algorithm. "suffstats" releases noisy second moments; "newton" takes Newton steps with clipped, noisy scores;
-        "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term. "auto" takes the
-        algorithm with the shortest expected intervals; the summary names this algorithm and the reason. Three
-        algorithms are for comparison and choose the coefficients within the bound `theta_bound`: "kng", "expmech", and
-        one form of "objpert". "objpert" takes this form if `theta_bound`, `split` or `noise` is given, with units,
-        without an intercept, or at very large budgets. "ngd" and "noisy_newton" are the noisy gradient descent and the
-        noisy Newton steps of [2]_, for teaching and comparison, with a robust `loss` under `mu`, `rho` or `delta`;
-        "sgd" is NoisySGD, under `eps` with `delta`, without intervals.
+        "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term. "auto" takes the algorithm
+        with the shortest expected intervals; the summary names this algorithm and the reason. Three algorithms are for
+        comparison and choose the coefficients within the bound `theta_bound`: "kng", "expmech", and a second form of
+        "objpert". "objpert" takes its second form if `theta_bound`, `split` or `noise` is given, if `unit` is given, if
+        the formula has no intercept, or if the budget is very large. "ngd" and "noisy_newton" are the noisy gradient
+        descent and the noisy Newton steps of [2]_, for teaching and comparison, with a robust `loss` under `mu`, `rho`
+        or `delta`; "sgd" is NoisySGD, under `eps` with `delta`, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -106,28 +106,29 @@ def dp_lm(
         "huber" is a robust regression; its estimand is not the least-squares projection. The smooth robust losses
         "pseudo_huber" and "logcosh" need ``mech="ngd"``, ``"noisy_newton"`` or ``"sgd"``.
     subset : str, optional
-        Condition of the rows to use, such as ``"age >= 18"``. The number of rows that satisfy it stays private.
+        Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
+        private.
     weights : str, optional
         Column or expression of sampling weights, with declared bounds.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
+        Largest number of rows of one unit that are used. If a unit has more rows, the rows to use are drawn at random.
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound : float, optional
         For "kng", "expmech" and "objpert": bound on the sum of the absolute coefficients, with predictors scaled to
-        [-1, 1] and the response in half-ranges.
+        [-1, 1] and the response measured in half-ranges.
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     ridge : float or "adaptive", optional
-        For "suffstats": weight of a ridge penalty on coefficients of predictors scaled to [-1, 1]; "adaptive" chooses
-        the weight by the size of the noise. A fit with a ridge penalty has no intervals.
+        For "suffstats": weight of a ridge penalty on coefficients of predictors scaled to [-1, 1]; "adaptive" computes
+        the weight from the size of the noise. A fit with a ridge penalty has no intervals.
     tail : {"cautious"}, optional
-        Let intervals allow for a heavier tail of the score lengths than the released histogram shows. Intervals are
-        then longer.
+        With "cautious", intervals allow for a heavier tail of the score lengths than the released histogram shows, and
+        are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -150,13 +151,14 @@ def dp_lm(
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
-        `plan` accepts an assumed number.
+        Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
+        has no number of rows and no forecast; the function `plan` accepts an assumed number.
 
     Returns
     -------
     Results
-        Estimates, standard errors, intervals and tests in the vocabulary of statsmodels; a `Plan` if `dry_run`.
+        Estimates, standard errors, intervals and tests, under the attribute names of statsmodels. A `Plan` if
+        `dry_run`.
 
     Raises
     ------
@@ -239,7 +241,8 @@ def dp_rq(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     tau : float or list of float
-        Level of the quantile, between 0 and 1. Several levels divide the budget; outer levels get larger shares.
+        Level of the quantile, between 0 and 1. With several levels, each level has an equal part of the budget, after
+        the queries that all levels have in common.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
         Algorithm. "newton" takes Newton steps with clipped, noisy scores; "objpert" minimises a smoothed loss plus a
         random linear term; "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the
@@ -271,25 +274,26 @@ def dp_rq(
         Both names have the same meaning: the density of the response at the quantile is estimated and may differ
         between rows.
     subset : str, optional
-        Condition of the rows to use, such as ``"age >= 18"``. The number of rows that satisfy it stays private.
+        Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
+        private.
     weights : str, optional
         Column or expression of sampling weights, with declared bounds.
     unit : str, optional
         Column that names the person or household of a row. The guarantee then covers all rows of one unit.
     rows_per_unit : int
-        Largest number of rows of one unit that are used; they are drawn at random if a unit has more.
+        Largest number of rows of one unit that are used. If a unit has more rows, the rows to use are drawn at random.
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound : float, optional
         For "kng" and "expmech": bound on the sum of the absolute coefficients, with predictors scaled to [-1, 1] and
-        the response in half-ranges.
+        the response measured in half-ranges.
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional
-        Let intervals allow for a heavier tail of the score lengths than the released histogram shows. Intervals are
-        then longer.
+        With "cautious", intervals allow for a heavier tail of the score lengths than the released histogram shows, and
+        are longer.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
@@ -299,8 +303,8 @@ def dp_rq(
     rng : None, int or numpy.random.Generator
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
-        Return the plan; no row is read and no budget is spent. If the number of rows is private, this plan lacks it;
-        `plan` accepts an assumed number.
+        Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
+        has no number of rows and no forecast; the function `plan` accepts an assumed number.
 
     Returns
     -------
@@ -318,8 +322,8 @@ def dp_rq(
     -----
     The K-norm gradient mechanism follows [1]_, with the sensitivity corrected for tau other than a half; objective
     perturbation follows [2]_, and Newton steps follow [3]_. A coefficient is NaN ("not given") if the noise exceeds the
-    information about it, or if the response has few distinct values near the fitted quantile, as counts of visits or
-    years of schooling have: then the errors of a quantile regression are not normal.
+    information about it. It is also NaN if the response has few distinct values near the fitted quantile, such as
+    counts of visits or years of schooling, because the errors of a quantile regression are then not normal.
 
     References
     ----------

@@ -40,8 +40,8 @@ def summary_table(
     Returns
     -------
     str
-        The table. Lines of text have at most 80 characters: fits that do not fit into a line follow in another block
-        below the first block.
+        The table. Lines of text have at most 80 characters: if the table is wider, the remaining columns follow in
+        another block below the first block.
 
     Raises
     ------
