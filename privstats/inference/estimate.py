@@ -137,7 +137,7 @@ class Estimate(ABC):
 
     @property
     def rows(self) -> FloatArray | None:
-        """Number of rows behind each estimate, released or public, shape (k,); None if the numbers are unknown."""
+        """Released or public number of rows from which each estimate was computed, shape (k,); None if unknown."""
         return None
 
     @property
@@ -728,7 +728,7 @@ class NormalEstimate(Estimate):
 
     def _unreliable(self) -> tuple[Note, ...]:
         """Return a note if noise is large relative to the information; otherwise an empty tuple."""
-        if self.from_start:  # in an iteration, the Hessian's noise does not multiply the score's noise
+        if self.from_start:  # no note for iterations, in which the Hessian's noise does not multiply the score's noise
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 

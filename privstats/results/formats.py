@@ -127,7 +127,7 @@ class Sheet:
     # ---------------------------------------------------------------- LaTeX
 
     def as_latex(self) -> str:
-        """Return the table in LaTeX with caption and label; it needs no LaTeX package but booktabs."""
+        """Return the table in LaTeX with caption and label; it needs only the LaTeX package booktabs."""
         short, long = self._shortened()
         fits = len(self.caption) <= WIDTH
         notes = [*(() if fits else (("Formula", self.about),)), *self.above, *self.below, *long]

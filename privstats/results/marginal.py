@@ -320,9 +320,9 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return the means, comparisons or slopes for each tau, and their gradients with respect to all coefficients.
+    """Return the means, comparisons or slopes for each tau, with gradients.
 
-    The coefficients include the coefficients of all tau.
+    The gradients are with respect to the coefficients of all tau together.
     """
     facts, design = results.facts, results.facts.design
     assert design is not None

@@ -22,7 +22,7 @@ MEANINGFUL = {
     "eps": 20,
     "mu": 12,
     "rho": 72,
-}  # budgets above which a warning is given: at them, a test for the presence of a row may err only once in 5e8
+}  # budgets above which a warning is given: a test for the presence of a row can have an error rate of about 1e-9
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ def canonical_form(value: Any) -> Any:
     if isinstance(value, int | np.integer):
         return float(value) if abs(int(value)) <= 2**53 else int(value)
     if isinstance(value, float | np.floating):
-        return float(value) + 0.0  # turns -0.0 into 0.0
+        return float(value) + 0.0  # -0.0 becomes 0.0, so that equal numbers have equal forms
     if isinstance(value, Domain):
         return canonical_form(json.loads(value.without_hints().to_json()))
     if isinstance(value, Promise):

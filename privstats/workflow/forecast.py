@@ -72,8 +72,8 @@ class Forecast(Conversation):
         Number (identifier) of the simulated fit. Fits with different numbers have independent noise. If only the budget
         differs, the noise is the same except for its scale.
     said : dict, optional
-        Cache of answers that are not a sum plus noise, shared by all simulated fits: these answers are the same in
-        every fit.
+        Cache of the answers that are not a sum plus noise. All simulated fits share the cache, because these answers
+        are the same in every fit.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 from privstats.privacy.drawing import COLORS, HATCHES, entitle, new_axes
 from privstats.results.header import shared
 
-SHARED = "0.6"  # grey, for queries that are asked in all branches (methods)
+SHARED = "0.6"  # grey colour of queries that all branches (methods) have in common
 
 
 def draw_shares(plan: Any, ax: Any = None) -> Any:

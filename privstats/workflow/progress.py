@@ -21,7 +21,7 @@ from typing import Any
 Turns = Mapping[str | None, tuple[int, ...]]  # for each branch: largest numbers of passes over the rows, by design
 SILENT, EVERY = 1.0, 0.1  # seconds until the line first appears, and between updates
 BAR, WIDTH = 24, 79  # number of characters of the bar, and largest number of characters of the line
-STEPS = 100  # number of steps in which the progress within a pass is shown
+STEPS = 100  # number of steps into which the displayed progress of a pass is divided
 
 
 class Course:
