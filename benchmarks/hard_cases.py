@@ -59,6 +59,19 @@ def rare(k: int, rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"g": g, "x": x, "y": x + (g == "rare") + rng.normal(0, 1, n)})
 
 
+def even_levels(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a factor with twelve equally frequent levels, and a predictor."""
+    k, x = rng.integers(0, 12, n), rng.uniform(-1, 1, n)
+    return pd.DataFrame({"g": np.array(TWELVE)[k], "x": x, "y": x + 0.1 * k + rng.normal(size=n)})
+
+
+def two_rare_levels(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of an outcome, a predictor and a factor with two rare levels."""
+    x, g = rng.uniform(0, 10, n), rng.choice(["p", "q", "r", "t"], n, p=[0.6, 0.35, 0.03, 0.02])
+    eta = -1 + 0.3 * x + 0.5 * (g != "p") + 0.3 * (g == "t")
+    return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(int)})
+
+
 def straight(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows for which the model is right, with normal errors."""
     X = rng.uniform(-1, 1, (n, 2))
@@ -205,6 +218,8 @@ def shipped(name: str, _rng: Rng, _n: int) -> pd.DataFrame:
 TWO = {"a": (-1, 1), "b": (-1, 1), "y": (-4, 4)}
 BOTH = {"a": (-6, 6), "b": (-6, 6), "y": (-12, 12)}
 RARE = {"g": ["a", "b", "rare"], "x": (-5, 5), "y": (-8, 8)}
+TWELVE = [f"l{k:02}" for k in range(12)]
+EVEN = {"g": TWELVE, "x": (-1, 1), "y": (-6, 8)}
 COUNTED = {"x": (-4, 4)}
 TRIPS = {
     "fare": (0, 200), "tip": (0, 100), "distance": (0, 100), "passengers": (0, 9),
@@ -245,6 +260,12 @@ CASES = {
     "concave": Case(POPULATIONS["skewed"], promises=({"mu": 0.5}, {"mu": 1.0}, LARGE, {"eps": 4.0})),
     "right_skewed": Case(POPULATIONS["heavy"], promises=({"mu": 1.0}, LARGE, {"eps": 4.0})),
     **{f"rare_{k}": Case(lm(partial(rare, k), "y ~ x + C(g)", RARE), 20_000) for k in (5, 20, 50, 100, 400)},
+    "two_rare_levels": Case(
+        glm(two_rare_levels, "y ~ x + C(g)", {"x": (0, 10), "g": ["p", "q", "r", "t"], "y": (0, 1)}),
+        4000,
+        ({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
+    ),
+    "even_levels": Case(lm(even_levels, "y ~ x + C(g)", EVEN), 7_000, ({"eps": 1.0}, {"eps": 2.0}, {"mu": 0.25})),
     "rare_sum": Case(lm(partial(rare, 50), "y ~ x + C(g, Sum)", RARE), 20_000),
     "twelve_levels": Case(POPULATIONS["twelve_levels"]),
     "sparse_spline": Case(POPULATIONS["sparse_spline"]),

@@ -55,7 +55,13 @@ class Rule:
     idle: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
 
-NO_RIDGE = {"levels.ridge_of_rare": lambda box, *_: np.zeros(box.c)}
+NO_RIDGE = {
+    "levels.ridge_of_rare": lambda box, *_: np.zeros((box.c, box.c)),
+    "preconditioner.rare_shares": lambda shares, longest: np.zeros_like(shares),
+}
+AS_CODED = dict.fromkeys(
+    ("adaptive.white_levels", "beginning.white_levels"), lambda box, frame, levels: (np.eye(box.c), levels.ridge)
+)
 
 
 RULES = {
@@ -68,11 +74,11 @@ RULES = {
         idle={"adaptive.with_squares_of_products": lambda ask, by, box, frame, known, *_: known},
     ),
     "ridge_of_rare_levels": Rule("rare_100", {"mu": 1.0}, idle=NO_RIDGE),
+    "white_levels": Rule("even_levels", {"eps": 1.0}, idle=AS_CODED),
     "rare_levels_of_steps": Rule("taxi_payment", {"mu": 1.0}, idle=NO_RIDGE),
     "hidden_constants": Rule(
-        "taxi_payment",
-        {"mu": 1.0},
-        4000,
+        "two_rare_levels",
+        {"mu": 0.5},
         idle={"likelihood.LikelihoodStep.without_hidden_levels": lambda step, equation: (equation, ())},
     ),
     "rare_numbers": Rule("rare_ones", {"eps": 4.0}, off={"TWO_ENDED": 10.0}),

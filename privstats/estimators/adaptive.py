@@ -32,7 +32,7 @@ from privstats.estimators.frame import (
     PublicBox,
     Scales,
     column_scales,
-    held_scales,
+    held_response,
     ranked_scales,
     standardised,
     with_products,
@@ -46,6 +46,7 @@ from privstats.estimators.preconditioner import (
     coarse,
     held_at,
     sizes_of,
+    white_levels,
     with_squares_of_products,
 )
 from privstats.estimators.sufficient_statistics import Moments, moments_of_box
@@ -227,14 +228,15 @@ class Adaptive:
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
-        held, moments = held_scales(box, ranked)
+        held, moments = held_response(box, ranked)
         known = KnownMoments.of(box, held, moments)
-        levels = replace(levels, ridge=np.where(box.two_ended, 1 - moments, np.r_[levels.ridge, 0.0])[:-1])
         frame = standardised(box, held, levels.kept or None)
         frame = with_products(box, frame, held, normed=True) if box.products else frame
         sizes = sizes.without(levels.left_out)
         if box.products:
             known = with_squares_of_products(ask, by, box, frame, known, levels, sizes.rows, share_of)
+        R, ridge = white_levels(box, frame, levels)
+        frame, levels, known = frame.mapped(R), replace(levels, ridge=R.T @ ridge @ R), known.mapped(R)
         start = coarse(ask, by, box, frame, levels, sizes.rows, known)
         return Problem(ask, by, box, start, levels, sizes, public, scales=scales)
 

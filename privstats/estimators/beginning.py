@@ -10,7 +10,7 @@ from privstats.estimators.base import Noises, PublicFacts, entry_sd
 from privstats.estimators.frame import PublicBox, Scales, column_scales, reread_scales, standardised
 from privstats.estimators.levels import readable_levels
 from privstats.estimators.one_step import Problem
-from privstats.estimators.preconditioner import Sizes, coarse, sizes_of
+from privstats.estimators.preconditioner import Sizes, coarse, sizes_of, white_levels
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum
 from privstats.losses.rows import Linear, WeightedColumns
@@ -82,6 +82,8 @@ def begun(
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of, worth)
     sizes = sizes.without(levels.left_out)
+    R, ridge = white_levels(box, frame, levels)
+    frame, levels = frame.mapped(R), replace(levels, ridge=R.T @ ridge @ R)
     start = coarse(ask, by, box, frame, levels, sizes.rows)
     return Problem(ask, by, box, start, levels, sizes, public, scales=scales)
 

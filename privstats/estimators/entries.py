@@ -21,7 +21,6 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
-MOST_COLUMNS = 20  # with more columns than this per nonzero entry of z, moments are preferred at smaller noise
 MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts are taken to identify its levels
 
 
@@ -75,16 +74,18 @@ class Entries:
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
-    @property
-    def lighter(self) -> float:
-        """Multiplier of the noise limit above which moments are preferred to Newton steps; at most 1.
+    def lighter(self, most: float) -> float:
+        """Return the multiplier of the noise limit above which moments are preferred to another method; at most 1.
 
-        The multiplier is below 1 if there are many columns. The noise of Newton steps, whose columns are whitened,
-        increases with the number of columns. The noise of moments increases with the number of nonzero entries of a row
-        and with the response's bounds. For example, Newton steps are more precise for a factor with 20 levels, and
-        moments are more precise for a factor with 60 levels.
+        The noise of the other methods, whose columns are whitened, increases with the number of columns. The noise of
+        moments increases with the number of nonzero entries of a row and with the response's bounds.
+
+        Parameters
+        ----------
+        most : float
+            Number of columns per nonzero entry of a row, beyond which the multiplier is below 1.
         """
-        return min(1.0, MOST_COLUMNS * self.predictors / max(self.box.c, 1))
+        return min(1.0, most * self.predictors / max(self.box.c, 1))
 
     @cached_property
     def within(self) -> BoxProducts:

@@ -44,6 +44,8 @@ NULL = 1e-8  # size below which an entry of a unit vector in a null space is a r
 class StandardFrame:
     """Standardised columns h = z'K of a row z, with the response last, and the bounds of h.
 
+    The columns of a factor may be combined linearly, so that they are uncorrelated (`mapped`).
+
     Parameters
     ----------
     K : ndarray, shape (width, c + 1)
@@ -76,6 +78,16 @@ class StandardFrame:
     def columns(self) -> FloatArray:
         """Matrix that maps the design's columns to standardised predictors, shape (c, c)."""
         return self.K[: self.c, :-1]
+
+    def mapped(self, R: FloatArray) -> StandardFrame:
+        """Return the frame of the predictors h'R in place of h.
+
+        The matrix R, shape (c, c), is block-diagonal: it combines columns of the same group in `parts` only.
+        """
+        K = self.K.copy()
+        K[:, :-1] = self.predictors @ R
+        parts = tuple((where, corners @ R[np.ix_(where, where)]) for where, corners in self.parts)
+        return replace(self, K=K, parts=parts)
 
     def theta(self, b: FloatArray) -> FloatArray:
         """Return the coefficients of the design's columns, given the coefficients b of the standardised predictors."""
@@ -512,6 +524,18 @@ class KnownMoments:
         value[-1, -1], variance[-1, -1] = self.value[-1, -1], self.variance[-1, -1]
         return value, variance
 
+    def mapped(self, R: FloatArray) -> KnownMoments:
+        """Return the second moments of the predictors h'R in place of h, and of the response, which stays the same.
+
+        An entry is unknown if an unknown entry is part of it. Errors of different entries are treated as independent.
+        """
+        both = np.eye(len(self.value))
+        both[:-1, :-1] = R
+        squares, known = both**2, np.isfinite(self.variance)
+        variance = squares.T @ np.where(known, self.variance, 0.0) @ squares
+        unknown = squares.T @ ~known @ squares > 0
+        return KnownMoments(both.T @ self.value @ both, np.where(unknown, np.inf, variance))
+
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
         """Return the second moments that follow from the released sums and sums of squares.
@@ -550,17 +574,16 @@ class KnownMoments:
         return cls(value, variance)
 
 
-def held_scales(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return enlarged scales, and the variances of the columns in units of the squared enlarged scales, shape (c + 1,).
+def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
+    """Return scales with an enlarged scale of a response that may have two values, and second moments, shape (c + 1,).
 
-    The scale of a two-valued column is enlarged so that the square of either standardised value is at most
-    `HELD_LEAST` times c + 1; otherwise the rare value would make rows long. The response is treated as a two-valued
-    column if ``scales.rarer`` is finite.
+    The second moments are the variances of columns and response in units of the squared scales. If ``scales.rarer`` is
+    finite, the response's scale is enlarged so that the square of either standardised value is at most `HELD_LEAST`
+    times c + 1; otherwise the rarer value would make rows long.
     """
-    two = box.two_ended.copy()
-    two[-1] = np.isfinite(scales.rarer)
-    least = np.where(two, (1 + np.abs(scales.center)) / np.sqrt(HELD_LEAST * (box.c + 1)), 0.0)
-    held = np.maximum(scales.scale, least)
+    held = scales.scale.copy()
+    if np.isfinite(scales.rarer):
+        held[-1] = max(held[-1], (1 + abs(scales.center[-1])) / np.sqrt(HELD_LEAST * (box.c + 1)))
     return replace(scales, scale=held), (scales.scale / held) ** 2
 
 

@@ -288,7 +288,7 @@ class Steps(OneStep):
         start = with_loss(self.whitened_again(("score",)), self.loss)
         read = self.first_hessian(start)
         T, T_inverse = read.matrix.power(-0.5) * self.rows**0.5, read.matrix.power(0.5) / self.rows**0.5
-        ridge = T @ start.W.T @ (self.levels.ridge[:, None] * start.W) @ T
+        ridge = T @ start.W.T @ self.levels.ridge @ start.W @ T
         x = start.remapped(T)
         score, moved, plain = self.first_step(x, ridge)
         return FirstStep(

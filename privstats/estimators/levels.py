@@ -58,8 +58,9 @@ class KeptLevels:
         For each factor, released counts of its levels.
     hidden : ndarray, shape (c, l)
         Directions of theta about which rows at kept levels have no information: the null space of the kept rows.
-    ridge : ndarray, shape (c,)
-        Amounts added to the information of two-valued columns with a rare value, in squared standard deviations.
+    ridge : ndarray, shape (c, c)
+        Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values are
+        not long. Until `preconditioner.white_levels` has been applied, it has the amounts of numeric columns only.
     needed : float
         Number of rows that a level needs to be kept.
     sd : float
@@ -98,7 +99,7 @@ class KeptLevels:
     @classmethod
     def none(cls, c: int) -> KeptLevels:
         """Return the `KeptLevels` of a fit that keeps all levels and all rows."""
-        return cls(None, (), (), np.zeros((c, 0)), np.zeros(c), unread=np.zeros((c, 0)))
+        return cls(None, (), (), np.zeros((c, 0)), np.zeros((c, c)), unread=np.zeros((c, 0)))
 
     @property
     def most_length(self) -> float:
@@ -170,7 +171,6 @@ def readable_levels(
     read = {k: count >= needed + VISIBLE * sd for k, count, sd in sums}
     unread = box.null_space(tuple(read.get(k, np.ones(len(one), dtype=bool)) for k, one in enumerate(kept)))
     ends = rare_ends(box, scales)
-    at_least = [np.where(np.isfinite(c), np.maximum(c, sd), c) for c, sd in zip(counts, sds, strict=True)]
     smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
     smallest += [rows for j, rows in ends if j < box.c]
     return KeptLevels(
@@ -178,7 +178,7 @@ def readable_levels(
         kept=kept,
         counts=tuple(np.where(np.isfinite(count), count, 0.0) for count in counts),
         hidden=hidden,
-        ridge=ridge_of_rare(box, at_least, kept, ends, scales.rows),
+        ridge=ridge_of_rare(box, ends, scales.rows),
         needed=needed,
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         least=max(min(smallest, default=np.inf), 1.0),
@@ -281,24 +281,20 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
     return [(j, scales.rows * (1 - abs(float(mean[j]))) / 2) for j in two]
 
 
-def ridge_of_rare(
-    box: PublicBox, counts: list[FloatArray], kept: tuple[Any, ...], ends: list[tuple[int, float]], rows: float
-) -> FloatArray:
-    """Return the amounts added to the information of two-valued columns with a rare value, shape (c,).
+def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) -> FloatArray:
+    """Return the amounts added to the mean squares of two-valued numeric columns: a diagonal matrix, shape (c, c).
 
-    These amounts limit the squared length of standardised rows with the rare value to `HELD_LEAST` times c + 1. The
-    amount is 0 for columns that are constant over the kept rows.
+    These amounts limit the squared length of standardised rows with the rarer value to `HELD_LEAST` times c + 1.
+
+    Parameters
+    ----------
+    ends : list of (int, float)
+        Position of each such column, and its number of rows with the rarer value (`rare_ends`).
     """
     ridge = np.zeros(box.c)
-    for factor, count, k in zip(box.design.factors, counts, kept, strict=True):
-        values = np.asarray(factor.contrasts, dtype=float)[k]
-        for column, j in zip(values.T, factor.columns, strict=True):
-            if len(np.unique(column)) == 2 and np.isfinite(count).all():
-                upper = column > column.mean()
-                ends = [*ends, (j, min(float(count[k][upper].sum()), float(count[k][~upper].sum())))]
     for j, rarer in ((j, rarer) for j, rarer in ends if j < box.c):
         ridge[j] = max(1 / (float(np.clip(rarer / rows, 1e-6, 0.5)) * HELD_LEAST * (box.c + 1)) - 1, 0.0)
-    return ridge
+    return np.diag(ridge)
 
 
 def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[FloatArray, FloatArray]:

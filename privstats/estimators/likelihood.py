@@ -294,7 +294,7 @@ class LikelihoodStep(OneStep):
     def ridge(self) -> FloatArray:
         """Ridge matrix that limits the length of whitened rows at rare levels, in the start's coordinates, (m, m)."""
         W = self.start.W
-        return np.asarray((W.T * self.levels.ridge) @ W, dtype=float)
+        return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
         """Return the length to which rows of the Hessian are shortened: a high quantile of synthetic rows' lengths."""

@@ -182,13 +182,19 @@ class Problem:
 
     # after the estimating equation: the estimate and its notes
     def given(self, estimate: NormalEstimate) -> Estimate:
-        """Return the estimate, without intervals if the user requested none."""
+        """Return the estimate, without intervals if the user requested none.
+
+        The coefficients of several quantiles follow one another; notes on levels are those of the first quantile.
+        """
         if self.public.intervals:
             return estimate
-        alone = PointEstimate.alone(estimate, self.levels.unread)
+        names, k = self.box.design.names, len(estimate.theta)
+        unread = np.kron(np.eye(k // len(names)), self.levels.unread)
+        alone = PointEstimate.alone(estimate, np.asarray(unread, dtype=float))
         needed = self.levels.needed
-        sums = [(k, count, sd, needed + VISIBLE * sd) for k, count, sd in self.levels.sums]
-        return replace(alone, remarks=hidden_levels(self.box, sums, alone, self.sizes.rows))
+        sums = [(at, count, sd, needed + VISIBLE * sd) for at, count, sd in self.levels.sums]
+        first = alone.mapped(np.eye(len(names), k), np.zeros(len(names)), names)
+        return replace(alone, remarks=hidden_levels(self.box, sums, first, self.sizes.rows))
 
     @cached_property
     def far_columns(self) -> dict[int, float]:

@@ -145,7 +145,7 @@ class PerturbedSquares(OneStep):
         values, V = np.linalg.eigh(A.value / n)
         noise = float(np.diag(A.entry_variances(V)).max()) ** 0.5 / n
         raised = (V * np.maximum(values, max(FLOOR, self.m**0.5 * noise))) @ V.T
-        back, T = roots(raised + (start.W.T * self.levels.ridge) @ start.W)
+        back, T = roots(raised + start.W.T @ self.levels.ridge @ start.W)
         hessian = Hessian(A, start.to_theta, back, n)
         whitened = replace(self, start=start.remapped(T), released=hessian)
         return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation(more)

@@ -252,7 +252,7 @@ def coarse(
     else:
         whole = not levels.hidden.shape[1]
         read = Coarse.merged(ask, by, question, rows, limit, box.intercept if whole else None, known, whole)
-    T = roots(read.matrix + (Q.T * levels.ridge) @ Q)[1]
+    T = roots(read.matrix + Q.T @ levels.ridge @ Q)[1]
     return Start(
         frame,
         Q @ T,
@@ -282,7 +282,7 @@ def whitened_again(
     of, within = WeightedLinear(np.column_stack([start.P, residual / start.sigma])), Products(start.m + 1)
     question = Sum("second matrix", of, within=within, keep=levels.keep, within_share_of=share_of)
     read = Coarse.released(ask, by, question, start.m, rows, np.inf)
-    T = roots(read.matrix + (start.W.T * levels.ridge) @ start.W)[1]
+    T = roots(read.matrix + start.W.T @ levels.ridge @ start.W)[1]
     moved = start.moved(start.sigma * read.slopes)
     sigma, most = start.sigma * read.sigma, start.sigma * read.most_sigma
     return replace(moved, sigma=sigma, most_sigma=most).remapped(T)
@@ -396,6 +396,33 @@ class Coarse:
 
 def _center(frame: StandardFrame, box: PublicBox) -> float:
     return 0.0 if box.intercept is None else -float(frame.K[box.intercept, -1]) * frame.scale
+
+
+def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tuple[FloatArray, FloatArray]:
+    """Return matrices R and ridge, shape (c, c): a factor's columns of h'R are uncorrelated with mean square 1.
+
+    Let h be a row's standardised predictors. The mean squares include the ridge, by which each rare level counts as
+    frequent enough to have rows of squared length ``levels.most_length`` at most. Released counts of the levels
+    determine the second moments of a factor's columns. The dummies of k equally frequent levels, for example, have
+    second moments whose smallest eigenvalue is 1 / (k - 1), in the direction of the reference level. Noise in the
+    coarse matrix would hide this direction, and with it the coefficients of all levels.
+    """
+    R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
+    for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):
+        corners = at_levels.get(tuple(factor.columns), np.zeros((0, 0)))
+        rows = np.maximum(counts[kept] if kept.any() else counts, levels.sd)
+        if not corners.size or not rows.sum():
+            continue
+        own, shares = np.ix_(factor.columns, factor.columns), rows / rows.sum()
+        ridge[own] = (corners.T * rare_shares(shares, levels.most_length)) @ corners
+        values, V = np.linalg.eigh((corners.T * shares) @ corners + ridge[own])
+        R[own] = (V / np.sqrt(np.maximum(values, FLOOR))) @ V.T
+    return R, ridge
+
+
+def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
+    """Return what the share of each level lacks to 1 / `most_length`, the share of a level whose rows are so long."""
+    return np.maximum(1 / most_length - shares, 0.0)
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:

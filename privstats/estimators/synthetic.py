@@ -46,7 +46,7 @@ class SyntheticRows:
     def second_moments(self) -> FloatArray:
         """Second moments of the whitened predictors w, shape (m, m): the identity minus the ridge for rare levels."""
         W = self.start.W
-        return np.eye(self.start.m) - (W.T * self.levels.ridge) @ W
+        return np.eye(self.start.m) - W.T @ self.levels.ridge @ W
 
     @cached_property
     def mean(self) -> FloatArray:

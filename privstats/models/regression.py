@@ -62,10 +62,13 @@ MOST_MINIMISED = 300_000  # with more rows Newton steps are used: as precise as 
 # The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
 # number of rows, is computed in advance (`Carrying.forecast_noise`).
 #
-# NOISY: limit of (noise of the coarse matrix) / (largest number of nonzero predictors of a row). Above this limit noisy
-# moments may be given the whole budget.
+# NOISY: noise of the coarse matrix above which noisy moments may be given the whole budget.
 # MOST_OF_MOMENTS: largest number of nonzero predictors of a row at which noisy moments may be given the whole budget.
-NOISY, MOST_OF_MOMENTS = 0.02, 5
+NOISY, MOST_OF_MOMENTS = 0.08, 5
+# Columns per nonzero predictor of a row, beyond which moments are preferred at smaller noise. For example, Newton steps
+# are more precise than moments for a factor with 20 levels, and less precise for a factor with 60 levels; a perturbed
+# minimiser is more precise for a factor with 12 levels and a number, and less precise for a factor with 20 levels.
+MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 5
 # AMPLE: noise of the coarse matrix (the first released second moments) below which Newton steps are as precise as the
 # minimiser of a perturbed loss.
 AMPLE = 0.001
@@ -386,11 +389,11 @@ def _least_squares(
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
     if perturbs and mech == "auto" and not public.is_ample(by, design):
         auto = _perturbed_least_squares(by, design, public, ("moments", "perturbed"), shown)
-        needed = NOISY * entries.predictors * entries.lighter
-        few = entries.predictors <= MOST_OF_MOMENTS and public.forecast_noise(by, design) > needed
+        limit = NOISY * entries.lighter(MOST_OF_MINIMISER)
+        few = entries.predictors <= MOST_OF_MOMENTS and public.forecast_noise(by, design) > limit
     else:
         auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
-        few = not (public.outdoes_moments(by, design, entries.lighter) and public.carries(Adaptive(by)))
+        few = not (public.outdoes_moments(by, design, entries.lighter(MOST_OF_STEPS)) and public.carries(Adaptive(by)))
     if few and (not public.intervals or set(options) <= own_options(table["suffstats"])):
         because = f"chosen by auto: {other} would have more noise with these rows and this budget"
         choice = chosen(mech, table, ("suffstats", table["suffstats"]), options, because)

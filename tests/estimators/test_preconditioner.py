@@ -1,6 +1,7 @@
 """Preconditioning: geometry of the box, counts of levels, null spaces, products, and repaired matrices."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,10 @@ import statsmodels.formula.api as smf
 import privstats
 from privstats.estimators import one_step
 from privstats.estimators.base import NORMAL, PURE
-from privstats.estimators.frame import KnownMoments, PublicBox, held_scales, standardised, with_products
+from privstats.estimators.frame import KnownMoments, PublicBox, held_response, standardised, with_products
 from privstats.estimators.frame import Scales as ReadScales
-from privstats.estimators.levels import counts_from_sums
-from privstats.estimators.preconditioner import cleared, complement, roots
+from privstats.estimators.levels import KeptLevels, counts_from_sums
+from privstats.estimators.preconditioner import cleared, complement, roots, white_levels
 from privstats.formula.design import bind_regression
 from tests.conftest import thinned
 from tests.estimators.conversation import Adaptive, fit_of
@@ -28,7 +29,8 @@ def box_of(formula, **selection):
 def scales(box, center=0.2, scale=0.5, rows=1000.0):
     k = box.c + 1
     center, scale = np.full(k, center), np.full(k, scale)
-    center[0], scale[0] = 0.0, 1.0
+    if box.intercept is not None:
+        center[0], scale[0] = 0.0, 1.0
     return ReadScales(rows, center, scale, np.zeros(k, bool), np.zeros(k), np.ones(k))
 
 
@@ -79,7 +81,7 @@ def test_what_sums_tell_of_second_moments_is_so(coding):
     center[0], scale[0] = 0.0, 1.0
     small = np.full(box.c + 1, 1e-3)
     read = ReadScales(float(n), center, scale, np.zeros(box.c + 1, bool), columns.sum(axis=0), small, wrong=small)
-    held, moments = held_scales(box, read)
+    held, moments = held_response(box, read)
     known = KnownMoments.of(box, held, moments)
     h = z @ standardised(box, held, None).K
     found, told = h.T @ h / n, np.isfinite(known.variance)
@@ -88,7 +90,32 @@ def test_what_sums_tell_of_second_moments_is_so(coding):
     dummies = [j for j in range(box.c) if box.two_ended[j]]
     assert len(dummies) == {"C(g)": 3, "C(g, Sum)": 0, "C(g, Helmert)": 1}[coding]
     assert told[np.ix_(dummies, dummies)].all()
-    assert (h[:, dummies] ** 2).max(initial=0.0) <= 1.5 * (box.c + 1) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("reference", ["often", "rare"])
+@pytest.mark.parametrize("coding", ["C(g)", "C(g, Sum)", "C(g, Helmert)", "C(g) - 1"])
+def test_columns_of_a_factor_are_white_and_rare_levels_short_whatever_the_coding(coding, reference):
+    """The reference was once a weak direction, and a rare reference a long one, which noise hid with all levels."""
+    shares = {"often": 0.6, "b": 0.2, "c": 0.197, "rare": 0.003}
+    levels = [reference, *(level for level in shares if level != reference)]
+    n, box = 10_000, PublicBox(bind_regression(f"y ~ x + {coding}", {"x": (-1, 1), "g": levels, "y": (0, 1)}))
+    data = pd.DataFrame({"x": 0.0, "y": 0.0, "g": np.repeat(levels, [round(n * shares[g]) for g in levels])})
+    z, counts = np.asarray(box.design.block(data).times(np.eye(box.width))), np.array([n * shares[g] for g in levels])
+    columns = z[:, : box.c]
+    free = [j for j in box.slopes if np.ptp(columns[:, j])]
+    center, scale = np.zeros(box.c + 1), np.ones(box.c + 1)
+    if box.intercept is not None:
+        center[free], scale[free] = columns[:, free].mean(axis=0), columns[:, free].std(axis=0)
+    frame = standardised(box, scales(box, center, scale), None)
+    kept = replace(KeptLevels.none(box.c), kept=(np.ones(4, bool),), counts=(counts,))
+    R, ridge = white_levels(box, frame, kept)
+    h, where = z @ frame.mapped(R).predictors, list(box.design.factors[0].columns)
+    own = np.ix_(where, where)
+    moments = h[:, where].T @ h[:, where] / n
+    assert np.allclose(moments + (R.T @ ridge @ R)[own], np.eye(len(where)), atol=1e-8)
+    lengths = (h[:, where] ** 2).sum(axis=1)
+    assert lengths.max() <= kept.most_length * (1 + 1e-8) < 1 / shares["rare"]
+    assert frame.mapped(R).longest(np.eye(box.c)[:, where]) ** 2 >= lengths.max() * (1 - 1e-9)
 
 
 def test_no_row_of_the_domain_has_a_longer_score_than_the_lattice_of_the_box():

@@ -24,7 +24,7 @@ VERBS = {  # formula and options of each function, with its tables of methods
     "glm poisson": ("count ~ x + g", {"family": "poisson"}),
     "glm gamma": ("y ~ x + g", {"family": "gamma"}),
     "rq": ("y ~ x + z + g", {"tau": 0.8}),
-    "rq several": ("y ~ x", {"tau": [0.3, 0.5]}),
+    "rq several": ("y ~ x + g", {"tau": [0.3, 0.5]}),
     "median": ("x ~ g", {}),
     "quantile": ("x", {"q": [0.2, 0.6]}),
     "mean": ("x + z ~ g", {}),
