@@ -1,7 +1,7 @@
 """Sums without rounding: contributions are integers on a public grid, so the order of rows and blocks does not matter.
 
-The noise is added as an integer as well, so that a release lies on the same grid whatever the data: the low-order bits
-of a float sum, which can reveal the summands (Mironov 2012), do not exist.
+The noise is added as an integer, too. So every release is a point of the public grid, whatever the data are. The
+low-order bits of a sum of floats can reveal the summands (Mironov 2012); a release has no such bits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from privstats.numerics.law import FloatArray, IntArray
 
 ROW_BITS = 21  # bits of entries whose products are summed: 2^11 products add up to at most 2^53, exact in float64
 GEMM_ROWS = 2048
-SUM_BITS = 40  # bits of entries that are summed: their grid is 2^-40 times their bound
-MOST_ROWS = 1 << 20  # largest number of rows that are added as int64, which holds 2^62; then Python integers are added
-NOISE_BITS = 20  # a release is rounded to 2^-20 times the scale of its noise
-NEARLY = 1e-6  # tolerance in steps: 60 is the six millionth multiple of 1e-5, although 60 / 1e-5 is less in floats
+SUM_BITS = 40  # bits of entries that are summed: the step of their grid is about 2^-40 times their largest size
+MOST_ROWS = 1 << 20  # largest number of rows summed in int64: entries are at most 2^42 steps, so sums are at most 2^62
+NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise
+NEARLY = 1e-6  # tolerance for multiples, in steps: in floats, 60 / 1e-5 is slightly less than 6,000,000
 
 
 @dataclass(frozen=True)
 class Total:
-    """An exact sum over rows: ``units * step``, with `units` Python integers, which cannot overflow."""
+    """An exact sum of vectors over rows: ``units * step``, where `units` has one Python integer per coordinate.
+
+    Python integers cannot overflow.
+    """
 
     units: tuple[int, ...]
     step: float
@@ -48,34 +51,41 @@ class Total:
 def step_of(bound: float, bits: int) -> float:
     """Return a grid step for numbers up to `bound` in absolute value: a power of two, about ``bound / 2^bits``.
 
-    It is computed by `frexp`, since a logarithm's last bit differs between platforms at powers of two. It is at least
-    2^-500, whose square and inverse are normal numbers.
+    The exponent is computed with `frexp`, because the last bit of a computed logarithm differs between platforms. The
+    step is at least 2^-500, so that its square and its inverse neither underflow nor overflow.
     """
     mantissa, exponent = math.frexp(bound)
     return math.ldexp(1.0, max(exponent - (mantissa == 0.5) - bits, -500))
 
 
 def multiples(low: float, high: float, step: float) -> tuple[int, int]:
-    """Return the first and last integer k with ``k step`` in [low, high]; if none exists, the first is the larger."""
+    """Return the smallest and the largest integer k with ``k step`` in [low, high], up to a small tolerance.
+
+    If there is no such integer, the first returned number exceeds the second.
+    """
     return math.ceil(low / step - NEARLY), math.floor(high / step + NEARLY)
 
 
 def toward_zero(rows: FloatArray, step: float) -> FloatArray:
-    """Return rows with coordinates rounded toward zero, to multiples of `step`.
+    """Return the rows with each coordinate rounded toward zero, to a multiple of `step`.
 
-    Rounding toward zero does not move a row out of a set that contains every vector with smaller absolute coordinates.
+    Rounding toward zero does not increase any coordinate in absolute value. So a row of a set stays in the set, if the
+    set contains every vector whose coordinates are smaller in absolute value.
     """
     onto: FloatArray = rows * (1 / step)
     return np.multiply(np.trunc(onto, out=onto), step, out=onto)
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of at most `MOST_ROWS` rows of multiples of `step`, each at most 2^42 times `step`."""
+    """Return the exact sum of at most `MOST_ROWS` rows; entries are multiples of `step`, of at most 2^42 steps."""
     return Total(tuple(map(int, products(np.ones((len(rows), 1)), rows, step)[0])), step)
 
 
 def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
-    """Return ``left' right / step`` as exact integers; each product of two numbers is at most 2^42 times `step`."""
+    """Return the matrix product ``left' right``, summed over rows, as exact integers in units of `step`.
+
+    Each product of an entry of `left` and an entry of `right` is a multiple of `step`, of at most 2^42 steps.
+    """
     (many, rest), sums = divmod(len(left), GEMM_ROWS), np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
     for shape, rows in (((many, GEMM_ROWS), slice(many * GEMM_ROWS)), ((1, rest), slice(many * GEMM_ROWS, None))):
         a, b = (each[rows].reshape(*shape, each.shape[1]) for each in (left, right))
@@ -86,9 +96,10 @@ def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
     """Return the exact total plus noise, added as integers and rounded to 2^-20 of the noise's public scale.
 
-    ``floor(noise / step) + units = floor((noise + exact) / step)``, because exact is a whole number of steps. So this
-    sum is a function of ``noise + exact``, and so is the release, which is the sum after a further rounding. The
-    release is post-processing of the continuous mechanism and has the same guarantee.
+    The total is a whole number of steps, ``exact = units step``, so ``floor(noise / step) + units`` equals
+    ``floor((noise + exact) / step)``. So this integer, and the release, which is the integer after a further rounding,
+    are functions of ``noise + exact``. The release is post-processing of the continuous mechanism and has the same
+    guarantee.
 
     Parameters
     ----------

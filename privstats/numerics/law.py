@@ -12,7 +12,7 @@ IntArray = NDArray[np.int64]
 
 
 class Rng(Protocol):
-    """A source of random numbers: the methods of numpy's Generator that samplers use."""
+    """Interface of a source of random numbers: the methods of numpy's Generator that samplers use."""
 
     def standard_normal(self, size: Any) -> Any: ...
     def standard_gamma(self, shape: Any, size: Any) -> Any: ...
@@ -21,7 +21,7 @@ class Rng(Protocol):
 
 
 class Law(Protocol):
-    """The known law (distribution) of centred noise."""
+    """Interface of the known law (distribution) of a noise vector with mean zero and dim coordinates."""
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws, shape (size, dim)."""
@@ -30,4 +30,7 @@ class Law(Protocol):
         """Return the variance of each coordinate, shape (dim,)."""
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ noise`` for a matrix `onto`, shape (q, dim); sparse if `onto` is sparse."""
+        """Return the covariance matrix of ``onto @ noise``, shape (q, q), for a matrix `onto` of shape (q, dim).
+
+        The result is sparse if `onto` is sparse.
+        """

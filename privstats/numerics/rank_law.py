@@ -1,16 +1,19 @@
-"""Distribution of the rank errors of order statistics that the exponential mechanism draws: pure formulas.
+"""Distribution of the rank errors of quantiles that the exponential mechanism draws: pure formulas.
 
-Quantiles and the ends of their confidence intervals ("boundaries") are drawn together. The distribution of the errors
-of their ranks gives the distance, in ranks, that the ends of an interval need from its quantile.
+Quantiles and the ends of their confidence intervals are drawn together; all these numbers are called boundaries. A
+rank error is the rank of a boundary among the values, minus its target rank. The distribution of the rank errors gives
+the distance, in ranks, that the target of an end must have from the target of its quantile. J boundaries divide the
+values into J + 1 cells. The error of a cell is its number of values minus the target number.
 
-*If the density depends on the sum of the cells' errors*, rank errors follow the Laplace bridge. J boundaries divide the
-values into J + 1 cells. The log density decreases by `rate` for each value above or below the target count of a cell.
-If unequal gaps between values are neglected, the cells' errors are independent Laplace variables of this rate, given a
-sum of zero. The error of boundary j's rank is the sum of the errors of the first j cells, with density proportional to
-``f_j(a) f_(J + 1 - j)(a)``, where f_m is the density of a sum of m Laplace variables: a polynomial in ``|a|`` times
-``exp(-rate |a|)``. So the absolute error has a mixture of gamma laws of rate 2 rate.
+*If the log density is proportional to the sum of the cells' absolute errors*, rank errors follow the Laplace bridge.
+The log density decreases by `rate` for each value above or below the target number of a cell. If unequal gaps between
+values are neglected, the cells' errors are independent Laplace variables of this rate, conditioned on a sum of zero.
+The rank error of boundary j is the sum of the errors of the first j cells. Its density is proportional to ``f_j(a) f_(J
++ 1 - j)(a)``, where f_m is the density of a sum of m Laplace variables: a polynomial in ``|a|`` times ``exp(-rate
+|a|)``. So the law of the absolute rank error is a mixture of gamma laws of rate 2 rate.
 
-*If the density depends on the largest rank error r*, r is gamma distributed, and each rank error is uniform on [-r, r].
+*If the log density is proportional to the largest absolute rank error*, each rank error is uniform on [-r, r], given a
+number r with a gamma law.
 """
 
 from __future__ import annotations
@@ -26,15 +29,18 @@ from scipy import special
 
 from privstats.numerics.law import FloatArray
 
-ESCAPES = 0.01  # accepted probability that boundaries fall into the empty part of a column's range
+ESCAPES = 0.01  # accepted probability that boundaries fall into a part of the column's range without values
 WIDEST = 2.0**14  # assumed ratio of the range's width to the width of the part that the outermost values fill
 EDGE = 0.035  # assumed least distance, as a fraction of all values, from a quantile to the last value equal to it
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
-FINE = 2.0**-20  # grid of the target ranks if the density depends on the largest rank error, so that errors are exact
+FINE = 2.0**-20  # step of the grid of target ranks if the density depends on the largest rank error: errors are exact
 
 
 def _sum_of_laplace(m: int) -> FloatArray:
-    """Return the coefficients c_k of the density ``exp(-|x|) sum_k c_k |x|^k`` of a sum of m Laplace variables."""
+    """Return the coefficients c_k, k < m, of the density ``exp(-|x|) sum_k c_k |x|^k`` of m summed Laplace variables.
+
+    The Laplace variables are independent and have rate 1.
+    """
     k = np.arange(m - 1, -1, -1)
     logs = special.gammaln(m + k) - special.gammaln(m - k) - special.gammaln(k + 1)
     coefficients: FloatArray = np.exp(logs - math.lgamma(m) - (m + k) * math.log(2.0))
@@ -42,7 +48,7 @@ def _sum_of_laplace(m: int) -> FloatArray:
 
 
 def _log_density(m: int, a: float) -> float:
-    """Return the log density of a sum of m Laplace variables of rate 1, at a point ``a >= 0``."""
+    """Return the log density of a sum of m independent Laplace variables of rate 1, at a point ``a >= 0``."""
     terms = _log_sum_of_laplace(m)
     if a <= 0:
         return float(terms[0])
@@ -53,14 +59,17 @@ def _log_density(m: int, a: float) -> float:
 
 @lru_cache(maxsize=256)
 def _log_sum_of_laplace(m: int) -> FloatArray:
-    """Return the logarithms of the coefficients of `_sum_of_laplace`."""
+    """Return the logarithms of the coefficients that `_sum_of_laplace` returns, shape (m,)."""
     logs: FloatArray = np.log(_sum_of_laplace(m))
     return logs
 
 
 @lru_cache(maxsize=256)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return weights of gamma laws (shapes 1, 2, ..., rate 2) whose mixture is the law of |rank error| times rate."""
+    """Return the weights of the gamma laws in the law of the absolute rank error of boundary j of J, times the rate.
+
+    This law is a mixture of gamma laws with shape parameters 1, 2, ..., J and rate parameter 2.
+    """
     product = np.convolve(_sum_of_laplace(j), _sum_of_laplace(J + 1 - j))
     powers = np.arange(len(product))
     weights: FloatArray = product * np.exp(special.gammaln(powers + 1.0) - powers * math.log(2.0))
@@ -68,7 +77,7 @@ def _weights(j: int, J: int) -> FloatArray:
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the probability that the rank error of boundary j, of J drawn together, exceeds `a` (of any shape)."""
+    """Return the probability that the rank error of boundary j, of J drawn together, exceeds each number in `a`."""
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
     beyond = (weights * special.gammaincc(np.arange(1, len(weights) + 1), 2 * rate * np.abs(a)[..., None])).sum(axis=-1)
@@ -77,7 +86,7 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return quantiles, at probabilities `p`, of the rank error of boundary j, of J drawn together, by bisection."""
+    """Return the quantiles of the rank error of boundary j, of J drawn together, at the probabilities `p`."""
     p = np.asarray(p, dtype=float)
     above = np.array([_unit_quantile(float(tail), j, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
     quantile: FloatArray = np.sign(p - 0.5) * above / rate
@@ -86,8 +95,11 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
-    """Return the value that the rank error of boundary j, of J, exceeds with probability ``tail <= 1/2``, at rate 1."""
-    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # the mixed gamma laws have shapes up to J
+    """Return the number that the rank error of boundary j, of J, exceeds with probability ``tail <= 1/2``, at rate 1.
+
+    It is computed by bisection.
+    """
+    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # from the gamma law of the largest shape
     for _ in range(64):
         middle = (low + high) / 2
         low, high = (middle, high) if bridge_tail(np.array(middle), 1.0, j, J) > tail else (low, middle)
@@ -95,34 +107,35 @@ def _unit_quantile(tail: float, j: int, J: int) -> float:
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
-    """Return the rate at which the log density may decrease with the error of a cell's count, under a budget eps.
+    """Return the rate at which the log density may decrease with the cells' absolute errors, under a budget eps.
 
-    A cell holds the values between two neighbouring boundaries. One row changes the sum of the cells' errors by at most
-    `sensitivity`, and a privacy unit has up to `rows` rows. So the exponent of the density changes by at most eps / 2,
-    and the log normaliser changes by at most eps / 2, too.
+    A cell has the values between two neighbouring boundaries; its error is its number of values minus the target
+    number. One row changes the sum of the absolute errors by at most `sensitivity`, and a privacy unit has up to `rows`
+    rows. So the exponent of the density changes by at most eps / 2, and the log normaliser by at most eps / 2, too.
     """
     return eps / (2 * sensitivity * rows)
 
 
 @lru_cache(maxsize=256)
 def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float) -> FloatArray:
-    """Return the margins, in ranks, that allow for the noise in the ends of quantiles' intervals, shape (levels, 2).
+    """Return the margins of the ends of quantiles' intervals, in ranks, that allow for the noise, shape (levels, 2).
 
     Parameters
     ----------
     rate : float
-        Rate at which the log density decreases with the error of the count of values between two neighbouring ends.
+        Rate at which the log density decreases with the absolute error of the number of values in a cell (between two
+        neighbouring drawn numbers).
     levels : int
         Number of quantiles whose intervals are drawn together.
     ends_only : bool
-        Whether the ends are drawn alone; otherwise each quantile is drawn between the ends of its interval.
+        Whether the ends are drawn without the quantiles; otherwise each quantile is drawn between its two ends.
     confidence : float
         Confidence of the intervals, in (0, 1).
 
     Returns
     -------
     ndarray, shape (levels, 2)
-        The quantiles, at ``(1 + confidence) / 2``, of the noise in the ranks of the lower and the upper ends.
+        For each lower and upper end, the quantile of its rank error at the probability ``(1 + confidence) / 2``.
     """
     each = 2 if ends_only else 3
     ends = np.array([[each * k + 1, each * k + each] for k in range(levels)])
@@ -133,21 +146,24 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
 
 
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
-    """Return the numbers of ranks available on both sides of each quantile, shape (levels, 2).
+    """Return the numbers of ranks available for an interval below and above each quantile, shape (levels, 2).
 
-    They extend to the lowest or highest value, or half way to the next quantile.
+    On each side, the available ranks extend half way to the next quantile, or, on the outer side of the first and the
+    last quantile, to the lowest or the highest value.
     """
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
     return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
 
 
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
-    """Return the target ranks of all intervals' ends, with the quantiles between them unless `ends_only`; ascending.
+    """Return the ascending target ranks of the ends of all intervals and, unless `ends_only`, of all quantiles.
 
-    For n values, the targets are T and ``T +- min(h, room)``, with ``T = level n``, h as in `Ends.reaches` and room as
-    in `rooms`. No target count of a cell decreases as n grows: ``min(h, room)`` increases, since both h and room
-    increase. The remaining distance to the half-way point, ``max(0, room - h)``, does not decrease either: where room -
-    h is positive it increases, because h is concave in n and room is linear in n and 0 at n = 0.
+    For n values, the target of a quantile is ``T = level n``, and the targets of its ends are ``T - min(h, room)`` and
+    ``T + min(h, room)``, where h is the number that `Ends.reaches` returns, and room the number that `rooms` returns.
+    The target number of values in a cell (between two neighbouring targets) does not decrease as n grows. Proof:
+    ``min(h, room)`` increases, since both h and room increase. The remaining distance to the point half way to the next
+    quantile is ``max(0, room - h)``. Where room - h is positive it increases, because h is concave in n, and room is
+    linear in n and 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -155,18 +171,17 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
     middle = np.array(levels) * n
     below, above = middle - h[:, 0], middle + h[:, 1]
     targets = np.column_stack([below, above] if ends_only else [below, middle, above]).ravel()
-    return np.maximum.accumulate(targets)  # equal targets may differ in their last bits
+    return np.maximum.accumulate(targets)  # neighbouring targets that should be equal may descend by a rounding error
 
 
 @cache
 def box_quantile(J: int, confidence: float) -> float:
-    """Return the quantile, at ``(1 + confidence) / 2``, of the rank error e of one of J boundaries, times the rate.
+    """Return the quantile of e, the rank error of one of J boundaries times the rate, at ``(1 + confidence) / 2``.
 
-    The errors e_j, multiplied by the rate, have a joint density proportional to ``exp(-max_j |e_j|)``.
-
-    These errors are the coordinates of a uniform point of the cube [-1, 1]^J, multiplied by a gamma variable r with
-    shape J + 1. So each e is uniform on [-r, r], and ``P(|e| > a) = P(r > a) - (a / J) P(r' > a)``, where r' is gamma
-    distributed with shape J.
+    The J rank errors, multiplied by the rate, have a joint density proportional to ``exp(-max_j |e_j|)``. So they are
+    the coordinates of a uniform point of the cube [-1, 1]^J, multiplied by a gamma variable r with shape J + 1. Given
+    r, each e_j is uniform on [-r, r], and ``P(|e_j| > a) = P(r > a) - (a / J) P(r' > a)``, where r' is a gamma variable
+    with shape J.
     """
 
     def excess(a: float) -> float:
@@ -179,12 +194,14 @@ def box_quantile(J: int, confidence: float) -> float:
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
     """Return the rate at which the log density may decrease with the largest rank error, under a budget eps.
 
-    Let z be the normal quantile at ``(1 + confidence) / 2``, ``a = z^2 level (1 - level)``, and let the margin m be ``c
-    / rate``, where c is the number of `box_quantile`. The targets are ``T = level n`` and ``T -+ h``, with ``h = sqrt(a
-    n + m^2)``. The derivatives of the targets with respect to n differ from `level` by at most ``a / (2 m)``. So one
-    more value changes a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2 rows
-    S)``, so m is proportional to S, and S is the positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c
-    rows)``. If a value is replaced, a rank error changes by at most 1.
+    Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let the margin m be
+    ``c / rate``, where c is the number that `box_quantile` returns. The target ranks are ``T = level n`` for the
+    quantile and ``T - h`` and ``T + h`` for the ends, with ``h = sqrt(a n + m^2)``. The derivatives of the targets with
+    respect to n differ from `level` by at most ``a / (2 m)``. So one more value changes a rank error by at most ``S =
+    max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2 rows S)``, so m is proportional to S, and S is the
+    positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c rows)``. If a value is replaced, a rank error
+    changes by at most 1. A replaced row may also become missing, so under "replace" the rate is computed with the
+    larger of S and 1.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -194,7 +211,10 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
 
 
 def box_targets(n: int, level: float, confidence: float, margin: float, ends_only: bool) -> FloatArray:
-    """Return target ranks (real numbers) of an interval's ends, with the quantile between them unless `ends_only`."""
+    """Return the target ranks of the two ends of an interval and, unless `ends_only`, of the quantile between them.
+
+    The targets are real numbers, rounded to multiples of `FINE`.
+    """
     z = float(special.ndtri((1 + confidence) / 2))
     h = math.sqrt(z**2 * level * (1 - level) * n + margin**2)
     targets = level * n + h * np.array([-1.0, 1.0] if ends_only else [-1.0, 0.0, 1.0])
@@ -205,11 +225,13 @@ def box_targets(n: int, level: float, confidence: float, margin: float, ends_onl
 class Ends:
     """Public description of a joint draw of quantiles and the ends of their intervals.
 
-    For a single quantile and its ends, the density depends on the largest error of their ranks (`box_quantile`). If a
-    row is added or removed, this error changes by little more than ``max(level, 1 - level)``; if a row is replaced, by
-    at most 1. For several quantiles, the density depends on the sum of the cells' errors, which a row changes by at
-    most 2 (`bridge_quantile`). This sum would give a single quantile a smaller margin under "replace". But then equal
-    errors of both ends would not lower the density, so that both ends could fall into one gap.
+    For a single quantile and its ends, the density depends on the largest absolute error of their ranks
+    (`box_quantile`). If a row is added or removed, the largest error changes by little more than ``max(level, 1 -
+    level)``; if a row is replaced, by at most the larger of this number and 1. For several quantiles, the density
+    depends on the sum of the absolute errors of the numbers of values between neighbouring drawn numbers; a row changes
+    this sum by at most 2 (`bridge_quantile`). A density that depends on this sum would give a single quantile a smaller
+    margin under "replace". But equal rank errors of both ends would then not lower the density further, so that both
+    ends could fall into one long gap between values.
 
     Parameters
     ----------
@@ -220,13 +242,13 @@ class Ends:
     levels : tuple of float
         Probabilities of the quantiles, ascending, in (0, 1).
     kind : {"replace", "add_remove"}
-        Whether neighbouring data sets replace a row, or add or remove one.
+        Whether neighbouring data sets differ by a replaced row, or by an added or removed row.
     confidence : float
-        Confidence of the intervals.
+        Confidence of the intervals, in (0, 1).
     alone : bool
         Whether the ends are drawn without the quantiles.
     points : float
-        Number of possible values, on the public grid.
+        Number of points of the public grid, on which all values and drawn numbers lie.
     """
 
     eps: float
@@ -239,12 +261,12 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the density depends on the largest rank error, and not on the sum of the errors of cells' counts."""
+        """Whether the density depends on the largest rank error, and not on the sum of the cells' absolute errors."""
         return len(self.levels) == 1
 
     @property
     def rate(self) -> float:
-        """Rate at which the draw's log density decreases with the largest rank error, or with the cells' errors."""
+        """Rate at which the log density decreases with the largest rank error, or with the sum of the cells' errors."""
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
         return cell_rate(self.eps, self.rows)
@@ -257,34 +279,39 @@ class Ends:
         return privacy_margins(self.rate, len(self.levels), self.alone, self.confidence)
 
     def reaches(self, n: float) -> FloatArray:
-        """Return the target distances, in ranks, of the intervals' ends from the quantiles of n values, (levels, 2)."""
+        """Return the target distances, in ranks, of the two ends of each interval from the quantile of n values.
+
+        The result has the shape (levels, 2). A distance allows for the sampling error and for the noise.
+        """
         z, orders = float(special.ndtri((1 + self.confidence) / 2)), np.array(self.levels)[:, None]
         h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + self.margins**2)
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points for which the drawn numbers usually equal a value of many rows.
+        """Return the largest number of grid points for which drawn numbers usually equal a frequent value, not a gap.
 
-        A drawn number that lies in the gap beside this value, instead of at the value, has at most as many possible
-        positions as there are grid points. All numbers of a draw may lie in the gap together. Then the log density
-        decreases only once, because of the equal values between the quantile and the gap. These values are assumed to
-        be at least a share `EDGE` of all values.
+        A frequent value is a value that many rows share, here the true quantile. If a drawn number lies in the gap
+        beside this value, it has at most as many possible positions as the grid has points. All k numbers of a draw may
+        lie in the gap together, in at most ``points^k`` positions. The log density decreases only once for all of them,
+        because of the equal values between the quantile and the gap. These equal values are assumed to be at least a
+        share `EDGE` of all n values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return the ratio of needed to available distances in ranks, shape (levels,); above 1 an interval is invalid.
+        """Return, for each quantile, the ratio of needed to available distances in ranks, shape (levels,).
 
-        There are two requirements. First, the targets of the ends must not lie beyond all values, or beyond half the
-        distance to the next quantile. Second, the m outermost numbers of a draw must rarely fall into the part of the
-        range on one side that contains no values. In this part they have ``points^m / m!`` possible positions, and only
-        the rank error of the innermost of the m numbers matters. The unit of length for the positions is the interval
-        that the outermost ``2 / rate`` values are assumed to fill: one point of the grid, or a share 1 / `WIDEST` of
-        the range if this share is longer. For each m and each side, the decrease of the log density (`fall`) must
-        exceed the log of (number of positions / `ESCAPES`), where `ESCAPES` is the accepted probability. The numbers
-        are in order, so if one number lies in the part without values, all numbers further out lie in this part, too.
-        Therefore all m up to the number of drawn numbers are checked.
+        If the ratio exceeds 1, the interval of the quantile is not valid. There are two requirements. First, the
+        targets of the ends must not lie beyond all values, or beyond half the distance to the next quantile. Second,
+        the m outermost numbers of a draw must rarely fall into the part of the range, on either side, that contains no
+        values. In this part they have ``points^m / m!`` possible positions, and only the rank error of the innermost of
+        the m numbers matters. The unit of length for the positions is the interval that the outermost ``2 / rate``
+        values are assumed to fill: one point of the grid, or a share 1 / `WIDEST` of the range if this share is longer.
+        For each m and each side, the decrease of the log density (`fall`) must exceed the logarithm of the number of
+        positions divided by `ESCAPES`, the accepted probability. The drawn numbers are in order. So if one of them lies
+        in the part without values, all numbers further out lie in this part, too. Therefore all m up to the number of
+        drawn numbers are checked.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -292,7 +319,7 @@ class Ends:
         m = np.arange(1.0, targets.size + 1)
         prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
-        # with a single quantile there are no numbers of other quantiles that could be moved outwards
+        # a single quantile has no outer quantiles, whose numbers would lie in the part without values, too: one check
         if self.box:
             far = np.minimum(middle, n - middle) - h.max(axis=1)
             alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)
@@ -307,7 +334,7 @@ class Ends:
         """Return the decrease of the log density if the m outermost numbers of a draw lie beyond all data values.
 
         `far` is the distance, in ranks, from the target of the innermost of these m numbers to the outermost data value
-        on their side. The density is summed over the positions of the other numbers of the draw.
+        on the same side. The density is summed over all positions of the remaining numbers of the draw.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -318,11 +345,12 @@ class Ends:
 
     @lru_cache(maxsize=1024)  # noqa: B019 -- the cached objects are small
     def hopeful(self, n: float) -> Ends | None:
-        """Return the draw of the quantiles whose intervals can be valid among n values; None if there are none.
+        """Return the description of a draw of the quantiles whose intervals can be valid for n values.
 
-        As long as some interval is invalid, the quantile furthest from the median among those with an invalid interval
-        is left out. The remaining quantiles then have larger distances from each other. Quantiles that are left out are
-        drawn separately, with a share `PLAIN` of the budget.
+        If no interval can be valid, return None. Quantiles are left out one after the other, until all intervals are
+        valid: among the quantiles with an invalid interval, the quantile furthest from the median is left out. The
+        remaining quantiles then have larger distances from each other. The omitted quantiles are drawn separately, with
+        a share `PLAIN` of the budget.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():
@@ -338,7 +366,10 @@ class Ends:
         return draw
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise margin in ranks at confidence 1 - alpha, divided by the noise margin at `confidence`."""
+        """Return the margin for noise at confidence 1 - alpha, divided by the margin for noise at `confidence`.
+
+        A margin is the number of ranks by which the noise may move an end of an interval.
+        """
         boundaries = 2 if self.alone else 3
         if self.box:
             return box_quantile(boundaries, 1 - alpha) / box_quantile(boundaries, self.confidence)
