@@ -1,1 +1,1 @@
-"""Sets that bound a row's contribution: each clamps vectors and states the largest distance of two contributions."""
+"""Sets of contributions: each set clamps a row's vector and bounds the distance between any two contributions."""

@@ -1,7 +1,7 @@
-"""Sets of the contributions of a row or privacy unit; projection into a set bounds the sensitivity of a total.
+"""Sets of the contributions of a row or privacy unit to a total; projection into a set bounds the total's sensitivity.
 
-A set states two numbers in each norm: the largest distance between two contributions, and the largest length of a
-contribution. `Set.sensitivity` derives the sensitivity from them, for each neighbouring relation.
+For each norm, a set states two numbers: the largest distance between two contributions, and the largest length of a
+contribution. `Set.sensitivity` derives the sensitivity from these numbers, for each neighbouring relation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from privstats.numerics.exact import SUM_BITS, Total, step_of, summed
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Relation
 
-FOLD_BITS = 30  # bits of the grid, relative to `reach`, on which the vectors of a unit's rows are added
+FOLD_BITS = 30  # a unit's vectors are added on a grid whose step is about 2^-30 of their largest entry (`reach`)
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -50,16 +50,16 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Set(ABC):
-    """The vectors that a row may have, and their contributions to a total.
+    """A set of vectors, one for each row, and the contributions of these vectors to a total.
 
     Attributes
     ----------
     dim : int
         Number of entries of the vector that a row function returns.
     size : int
-        Number of entries of a contribution.
+        Number of entries of a contribution, and of the total.
     reach : float
-        Largest entry of a vector in absolute value.
+        Bound on the absolute values of a vector's entries.
     step : float
         Step of the public grid of contributions, a power of two.
     """
@@ -92,19 +92,20 @@ class Set(ABC):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Matrix rows and columns of the coordinates, if these are entries of a packed symmetric matrix."""
+        """Matrix rows and columns of the coordinates, if these are entries of a symmetric matrix; otherwise None."""
         return None
 
     def cell(self, k: int) -> Set:
-        """Return the set of the vectors in group number k, if the rows are divided into groups (cells)."""
+        """Return the set of vectors for the rows in group number k; without groups, this set itself."""
         return self
 
     @abstractmethod
     def project(self, rows: FloatArray) -> FloatArray:
-        """Return the rows' vectors, each projected into the set and onto the set's grid, independently of other rows.
+        """Return the rows' vectors, each projected into the set and onto the set's grid.
 
-        The sensitivity rests on this projection: every vector of float64 numbers is moved into the set. NaN counts as
-        zero, and an infinite coordinate as a very large number of the same sign. Members of the set do not change.
+        The sensitivity depends on this projection: every vector of float64 numbers is moved into the set, independently
+        of the other rows. NaN counts as zero, and an infinite coordinate as a very large number of the same sign.
+        Members of the set on the grid do not change.
         """
 
     def contribution(self, rows: FloatArray) -> FloatArray:
@@ -112,32 +113,37 @@ class Set(ABC):
         return rows
 
     def total(self, rows: FloatArray) -> Total:
-        """Return the exact sum of the contributions of projected vectors, for at most 2^20 vectors."""
+        """Return the exact sum of the contributions of at most 2^20 projected vectors."""
         return summed(self.contribution(rows), self.step)
 
     @abstractmethod
     def distance(self, norm: str) -> float:
-        """Return the largest distance between two contributions, with the coordinate weights of "replace"."""
+        """Return the largest distance between two contributions in a norm, after multiplication by the weights.
+
+        The weights are the coordinate weights for the neighbouring relation "replace" (see `weights`).
+        """
 
     @abstractmethod
     def length(self, norm: str, exchange: bool = True) -> float:
-        """Return the largest length of a contribution, with the coordinate weights of the neighbouring relation.
+        """Return the largest length of a contribution in a norm, after multiplication by the weights.
 
-        These are the weights of "replace" if `exchange`, else the weights of "add_remove" (see `weights`).
+        The weights are the coordinate weights for "replace" if `exchange`, else for "add_remove" (see `weights`).
         """
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
-        """Return the free weights of coordinates: factors that lower a coordinate's noise at the same sensitivity.
+        """Return the weights of the coordinates of a total, shape (size,); a larger weight means less noise.
 
-        They may differ between "replace" (`exchange`) and "add_remove".
+        The sensitivity is the sensitivity of the total times these weights, in the given norm. Weights above 1 are used
+        if they do not raise the sensitivity. The weights for "replace" (`exchange`) and "add_remove" may differ.
         """
         return np.ones(self.size)
 
     def sensitivity(self, norm: str, relation: Relation) -> Sensitivity:
         """Return the sensitivity: a bound on the distance between the totals of neighbouring data sets.
 
-        Neighbours differ in at most ``relation.rows`` contributions. Each is exchanged for another one, or appears or
-        vanishes; the changes add up by the triangle inequality.
+        Neighbours differ in at most ``relation.rows`` contributions. A contribution is replaced by another
+        contribution, or appears, or disappears. By the triangle inequality, the total changes by at most the sum of
+        these changes.
         """
         size = max(
             self.distance(norm) if relation.exchange else 0.0,
@@ -160,14 +166,20 @@ def known(norm: str, lengths: dict[str, float]) -> float:
 
 
 def positive_radius(radius: float) -> float:
-    """Return the radius of a set; refuse a radius that is not positive and finite, since the noise scales with it."""
+    """Return the radius of a set; refuse a radius that is not positive and finite.
+
+    The noise is proportional to the radius.
+    """
     if not 0 < radius < np.inf:
         raise OptionError("a radius is not a positive number; check what it was computed from")
     return float(radius)
 
 
 def squared_length(rows: FloatArray) -> FloatArray:
-    """Return the rows' squared lengths, summed in column order, so that no sum depends on a row's position."""
+    """Return the squared length of each row, shape (n,).
+
+    Squares are added column by column, so that the rounding of a row's sum does not depend on the row's position.
+    """
     total = np.zeros(len(rows))
     for column in rows.T:
         total += column * column
@@ -183,11 +195,14 @@ def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
 
 
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
-    """Return row vectors of any numbers, each shortened to an l2 length of at most `radius`; NaN becomes zero."""
+    """Return row vectors, each shortened to an l2 length of at most `radius`.
+
+    The rows may have any entries: NaN becomes zero, and an infinite entry becomes a large number of the same sign.
+    """
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
         if not (squared < 1e300).all():
-            rows = clipped(rows, -1e150, 1e150)  # keeps the squares finite; rows shorter than this do not change
+            rows = clipped(rows, -1e150, 1e150)  # so that squares are finite; rows with smaller entries do not change
             squared = squared_length(rows)
         if (outside := squared > radius * radius).any():
             rows = rows * np.where(outside, radius * (1 - 1e-15) / np.sqrt(squared), 1.0)[:, None]

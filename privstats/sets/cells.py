@@ -1,4 +1,4 @@
-"""Sets whose members contribute to a single group (a level, a shell of vector lengths), and values on a line."""
+"""Sets whose members contribute to one group each (a level, an interval of vector lengths), and sets of real values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from privstats.numerics.exact import SUM_BITS, Total, multiples
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.sets.base import Set, clipped, known, onto_ball, positive_radius, squared_length
 
-COUNT_STEP = 2.0**-SUM_BITS  # grid of counts; far below 1, because the noise of counts is not a whole number
+COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of counts; far below 1, because the noise is not a whole number
 HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
-FARTHEST = 1e150  # vectors are cut to this length before it is squared
+FARTHEST = 1e150  # vectors are shortened to this length before their length is squared, so that squares are finite
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
 
 class OneHot(Set):
-    """Indicator vectors of `size` categories (cells); a projected row is the number of the row's category.
+    """Base class of sets of indicator vectors of `size` categories (cells); a projected row is a category's number.
 
-    A contribution is a unit vector of length 1. Two contributions differ by at most 2 (l1), sqrt 2 (l2) or 1 (linf),
-    and by 0 if there is only one cell.
+    A contribution is a unit vector: 1 in the row's cell, 0 elsewhere. Its length is 1. Two contributions differ by at
+    most 2 (l1), sqrt 2 (l2) or 1 (linf), and by 0 if there is only one cell.
     """
 
     @property
@@ -46,10 +46,11 @@ class OneHot(Set):
 
 @dataclass(frozen=True)
 class Cells(OneHot):
-    """Categories (cells) numbered from 0 by the row function; a number outside the range is moved to the nearest one.
+    """Rows in categories (cells): the row function returns the number of the row's cell, 0, ..., `cells` - 1.
 
-    With one cell the total is the number of rows, or of privacy units if a unit's rows are added first. With more cells
-    such addition is refused, because it would add cell numbers.
+    A number outside this range is moved to the nearest cell. With one cell the total is the number of rows, or of
+    privacy units if the vectors of a unit's rows are added first. With more cells this addition is refused, because it
+    would add cell numbers.
     """
 
     cells: int
@@ -79,7 +80,7 @@ class Cells(OneHot):
 
 @dataclass(frozen=True)
 class Shells(OneHot):
-    """Histogram of vector lengths in shells (intervals of lengths); a privacy unit's vectors may be added first.
+    """Vectors, counted by shell (interval of vector lengths); the vectors of a privacy unit may be added first.
 
     Parameters
     ----------
@@ -126,11 +127,11 @@ class Shells(OneHot):
 class ByCell(Set):
     """Contributions of the set `inner` in each of `cells` groups: the row function returns (group number, vector).
 
-    Each row is in one cell. Two rows differ either within a cell, or by two contributions in different cells: the
-    distance is the larger of the inner distance and 2 (l1), sqrt 2 (l2) or 1 (linf) times the inner length. Each cell
-    has the coordinate weights of `inner`. Even under "replace" a row may leave one cell and enter another, so a bound
-    on the length of the members of `inner` is needed. A set `inner` that proves no such bound, because its number of
-    rows is public, is refused.
+    Each row is in one group (cell). Two rows are either in the same cell or in different cells. So the largest distance
+    of their contributions is the larger of two numbers: the largest distance in `inner`, and the largest length in
+    `inner` times 2 (l1), sqrt 2 (l2) or 1 (linf). Each cell has the coordinate weights of `inner`. Even under "replace"
+    a row may leave one cell and enter another, so a bound on the length of the contributions of `inner` is needed. A
+    set `inner` without such a bound, because it assumes a public number of rows, is refused.
     """
 
     inner: Set
@@ -189,11 +190,11 @@ class ByCell(Set):
 
 @dataclass(frozen=True)
 class Line(Set):
-    """Values in [low, high], for mechanisms that use single values in their order and never a sum.
+    """Values in [low, high], for mechanisms that use the order of the values and never their sum.
 
-    In the norm "rank" both the distance and the length are 1, because a change of one row changes one value. The
-    theorem of the mechanism bounds the effect of one changed value on a rank; it depends on the fields of this class,
-    and on whether a value may be added or removed, or only be replaced.
+    In the norm "rank" both the largest distance and the largest length are 1, because a change of one row changes one
+    value. The privacy theorem of the mechanism bounds the effect of one changed value on a rank; this bound depends on
+    the fields of this class, and on whether a value may be added or removed, or only be replaced.
 
     Parameters
     ----------
@@ -257,7 +258,7 @@ def _positive_count(cells: int) -> None:
 
 
 def cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
-    """Return numbers rounded down to whole cell numbers, and moved to the range from 0 to cells - 1."""
+    """Return numbers moved to the range from 0 to cells - 1 and rounded down to whole cell numbers; NaN becomes 0."""
     return np.asarray(np.floor(clipped(rows, 0.0, cells - 1.0)))
 
 
@@ -266,7 +267,10 @@ def _whole(contributions: FloatArray, step: float) -> IntArray:
 
 
 def sum_by_cell(cell: NDArray[np.intp], units: IntArray, cells: int) -> IntArray:
-    """Return the exact sum of integers (`units`) in each group, for at most 2^20 integers of at most 2^42."""
+    """Return the exact sum of the integers `units` in each cell, shape (cells,).
+
+    `cell` has the cell number of each integer. There are at most 2^20 integers, of at most 2^42 each.
+    """
     high, low = units >> HALF_BITS, units & ((1 << HALF_BITS) - 1)
     none = np.zeros(cells, dtype=np.int64)
     sums = [np.bincount(cell, half, cells).astype(np.int64) if half.any() else none for half in (high, low)]

@@ -20,13 +20,14 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 class CodedProducts(BoxProducts):
     """Second moments as in `BoxProducts`, of rows with a group of dummies for each factor.
 
-    The row function returns (number of the level in each group, root of the weight, all other entries multiplied by the
-    root of the weight). The number after a group's last level means that the row has none of its levels; numbers
-    outside are moved to the nearest level. Whatever the row function returned, a projected row represents a row of
-    `BoxProducts` that has, in each group, the root of its weight at its level and zeros elsewhere. Its contribution is
-    the contribution of this row, so the bounds on distances and lengths proved in `BoxProducts` apply.
+    The row function returns (number of the row's level in each group, root of the weight, all other entries multiplied
+    by the root of the weight). The number after a group's last level means that the row has none of the group's levels;
+    a number outside the range is moved to the nearest number inside. Whatever the row function returned, a projected
+    row represents a row of `BoxProducts` that has, in each group, the root of its weight at its level and zeros
+    elsewhere. The contribution is the contribution of the represented row, so the bounds on distances and lengths
+    proved in `BoxProducts` apply.
 
-    *Total*: products with groups are summed by level, as integers of at most 2^42.
+    *Total*: products with dummies are summed by level, as integers of at most 2^42.
     """
 
     def __post_init__(self) -> None:
@@ -52,7 +53,7 @@ class CodedProducts(BoxProducts):
 
     @cached_property
     def _others(self) -> NDArray[np.intp]:
-        """Indices of the coordinates of (1, z), with z a row's vector, that belong to no factor (group of dummies)."""
+        """Indices of the coordinates of a row (1, z) that are not dummies of a factor."""
         return np.setdiff1d(np.arange(self.q + 1), [entry for group in self.groups for entry in group])
 
     def project(self, rows: FloatArray) -> FloatArray:
@@ -84,22 +85,27 @@ class CodedProducts(BoxProducts):
         return Total(tuple(units[self.pairs].tolist()), self.step)
 
     def _parts(self, rows: FloatArray) -> tuple[list[NDArray[np.intp]], FloatArray]:
-        """Return the level of each projected row in each group (factor), and the other coordinates of the rows."""
+        """Return two parts of projected rows: the level numbers, and the coordinates that are not dummies.
+
+        The first part is a list with one array of shape (n,) for each group (factor).
+        """
         first = len(self.groups)
         return list(rows[:, :first].T.astype(np.intp)), rows[:, first:]
 
 
 @dataclass(frozen=True)
 class LevelProducts(Products):
-    """Second moments of m-vectors of length at most `radius`, with one nonzero entry among the first `levels`, or none.
+    """Second moments of m-vectors whose first `levels` entries belong to a factor: at most one of them is not zero.
 
-    The row function returns (index of the nonzero entry, its value, the entries after the first `levels`); an index
-    outside is moved to the nearest level. Whatever the row function returned, a projected row represents a member of
-    `Products`. Products of two different entries among the first `levels` are zero in each row and are not released.
-    Such zeros add nothing to a weighted sum of squares, and the corresponding entries of the matrix are zero for all
-    rows. So the bounds on distances and lengths proved in `Products` apply, in both norms.
+    The vectors have a length of at most `radius`. The row function returns (index of the nonzero entry, value of this
+    entry, all entries after the first `levels`); an index outside the range is moved to the nearest level. Whatever the
+    row function returned, a projected row represents a member of `Products`. Products of two different entries among
+    the first `levels` are zero in each row and are not released. These zeros add nothing to a weighted sum of squares,
+    and the corresponding entries of the matrix are zero for all rows. So the bounds on distances and lengths proved in
+    `Products` apply, in the l2 and in the nuclear norm.
 
-    *Total*: squares of the first entries, and their products with the other entries, are summed by level, as integers.
+    *Total*: squares of the first `levels` entries, and their products with all further entries, are summed by level, as
+    integers.
     """
 
     levels: int = 1

@@ -1,9 +1,10 @@
 """Sets for mechanisms that minimise a sum of losses, or draw theta with a density that depends on this sum.
 
-A set bounds a row's score (the derivative of the row's loss with respect to theta), loss and curvature. With a norm
-"score l1", "score l2", "score linf" or "score hull", the method `length` returns the largest length of a score; with
-the norm "loss", it returns the bound on the loss. The names of these norms differ from the names of the norms of
-contributions, so that mechanisms that add noise to sums refuse these sets.
+A set bounds the loss of a row, the score (the derivative of the loss with respect to theta) and the curvature (the
+second derivative). For the norms named "score l1", "score l2", "score linf" and "score hull", the method `length`
+returns the largest length of a score; for the norm named "loss", it returns a bound on the change of the sum of
+losses. The names of these norms differ from the names of norms of contributions, so that mechanisms that add noise
+to sums refuse these sets.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from privstats.sets.vectors import Packed, under_the_first
 
 @dataclass(frozen=True)
 class SquaredLosses(Packed):
-    """Losses ``(y - x'theta)^2 / 2``, |theta|_1 <= theta_bound, of rows (x, y) with entries in [-1, 1].
+    """Squared losses ``(y - x'theta)^2 / 2`` of rows (x, y) with entries in [-1, 1], for |theta|_1 <= theta_bound.
 
     A row is the vector (1, x without the intercept, y). A row of weight w in [0, 1] is ``sqrt(w)`` times this vector
-    and has w times the loss. The normal equations determine the sum of losses: a contribution consists of the products
-    of the vector's entries, except ``y^2`` and, if there is no intercept, except the products with the first entry, 1.
+    and has w times the loss. The normal equations determine the sum of losses up to a constant. So a contribution
+    consists of the products of the vector's entries without ``y^2``; if there is no intercept, it does not contain the
+    products with the first entry, 1, either.
 
     Parameters
     ----------
@@ -40,15 +42,15 @@ class SquaredLosses(Packed):
 
     Notes
     -----
-    The gradient is ``-x u`` with the residual u, ``|u| = |y - x'theta| <= 1 + |theta|_1``, and x lies in the cube. So
-    the gradient's length is at most 1 (linf), sqrt(m) (l2) or m (l1) times the bound ``1 + |theta|_1``. Gradients of
-    two rows may be opposite, so their distance is at most twice the largest length. The bounds are reached in linf
-    where a coefficient is zero, in the other norms at theta = 0. The lengths are given for ``|theta|_1 =
-    theta_bound``; at another theta they are ``(1 + |theta|_1) / (1 + theta_bound)`` times as large. (Reimherr and Awan
-    2019, section 4.1, write the constant 4 (1 + B), for the loss without 1/2 and with B a bound of |theta|_1; their
-    theorem also holds with a sensitivity that is a function of theta, such as this one.) The loss lies between 0 and
-    (1 + theta_bound)^2 / 2, which is the largest change due to one row. The curvature x x' has rank one and the
-    eigenvalue |x|^2 <= m.
+    The gradient of a row's loss is ``-x u`` with the residual u, ``|u| = |y - x'theta| <= 1 + |theta|_1``, and x lies
+    in the cube [-1, 1]^m. So the length of the gradient is at most ``1 + |theta|_1`` times 1 (linf), sqrt(m) (l2) or m
+    (l1). Gradients of two rows may be opposite, so their distance is at most twice the largest length. In linf this
+    bound is reached if a coefficient is zero, in the other norms at theta = 0. The method `length` returns the bound
+    for ``|theta|_1 = theta_bound``; at another theta the bound is ``(1 + |theta|_1) / (1 + theta_bound)`` times as
+    large. (Reimherr and Awan 2019, section 4.1, write the constant 4 (1 + B), for the loss without 1/2, with a bound B
+    of |theta|_1. Their theorem also holds if the sensitivity is a function of theta.) The loss lies between 0 and (1 +
+    theta_bound)^2 / 2, so one row changes the sum of losses by at most (1 + theta_bound)^2 / 2. The curvature x x' has
+    rank one and the eigenvalue |x|^2 <= m.
     """
 
     m: int
@@ -72,7 +74,7 @@ class SquaredLosses(Packed):
 
     @property
     def curvature(self) -> float:
-        """Largest eigenvalue of one row's curvature (second derivative of the row's loss)."""
+        """Largest eigenvalue of the curvature of one row (the second derivative of the row's loss)."""
         return float(self.m)
 
     @cached_property
@@ -85,7 +87,10 @@ class SquaredLosses(Packed):
         return toward_zero(under_the_first(rows), self.entry_step)
 
     def normal_equations(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return a matrix A and a vector b: the sum of losses is ``theta'A theta / 2 - b'theta`` plus a constant."""
+        """Return the matrix A and the vector b of the sum of losses, ``theta'A theta / 2 - b'theta`` plus a constant.
+
+        `values` has the total of the contributions, shape (size,).
+        """
         matrix, first = self.unpacked(values), int(not self.intercept)
         return matrix[first:-1, first:-1], matrix[first:-1, -1]
 
@@ -103,9 +108,10 @@ class SquaredLosses(Packed):
 
 @dataclass(frozen=True)
 class CheckLosses(Set):
-    """Check losses ``rho(y - x'theta)`` at level tau, |theta|_1 <= theta_bound, of rows (x, y) in [-1, 1].
+    """Check losses ``rho(y - x'theta)`` of rows (x, y) with entries in [-1, 1], for |theta|_1 <= theta_bound.
 
-    A row of weight w in [0, 1] is ``w (x, y)`` and has w times the loss, since ``rho(w u) = w rho(u)``.
+    The check loss at level tau is ``rho(u) = (tau - 1{u <= 0}) u``. A row of weight w in [0, 1] is ``w (x, y)`` and has
+    w times the loss, since ``rho(w u) = w rho(u)``.
 
     Parameters
     ----------
@@ -120,14 +126,15 @@ class CheckLosses(Set):
 
     Notes
     -----
-    Let ``M = max(tau, 1 - tau)`` and X be the set of the rows' x. The gradient ``(1{y <= x'theta} - tau) x`` lies in
-    ``W = {(1 - tau) x, -tau x : x in X}``, and a subgradient lies in the convex hull of W. The hull contains zero:
-    ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So the gradients of rows with a weight below 1, and of missing rows,
-    lie in the hull, too. The diameter of the hull in any norm is the diameter of W.
+    Let ``M = max(tau, 1 - tau)``, and let X be the set of all x that a row may have. The gradient of a row's loss,
+    ``(1{y <= x'theta} - tau) x``, lies in ``W = {(1 - tau) x, -tau x : x in X}``, and a subgradient lies in the convex
+    hull of W. The hull contains zero: ``tau (1 - tau) x + (1 - tau)(-tau x) = 0``. So the gradients of rows with a
+    weight below 1, and of missing rows, lie in the hull, too. The diameter of the hull in any norm is the diameter of
+    W.
 
     *Length*: a member of the hull has length at most ``M sup |x|``: M in linf, M sqrt(m) in l2, and M m in l1. The
-    smallest symmetric convex body that contains W is M times the cube. So under add/remove, the norm "hull" is the linf
-    norm.
+    smallest symmetric convex body that contains W is M times the cube [-1, 1]^m. So under add/remove, the norm "hull"
+    is the linf norm.
 
     *Distance*: the distance of two rows' gradients is at most the diameter of W. The diameter of W is the larger of the
     suprema of ``M |x - x'|`` and ``|(1 - tau) x + tau x'|`` over x and x' in X.
@@ -178,7 +185,10 @@ class CheckLosses(Set):
         return False
 
     def tilt(self, exchange: bool) -> float:
-        """Return the constant tilt of the hull norm of g, ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
+        """Return the constant `tilt` of the norm "hull": ``|g| = max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
+
+        Under add/remove (not `exchange`), and without an intercept, it is 0, and the norm is the linf norm.
+        """
         return 2 * self._most - 1 if exchange and self.intercept else 0.0
 
     def project(self, rows: FloatArray) -> FloatArray:
@@ -212,5 +222,5 @@ class CheckLosses(Set):
 
 
 def _longest(entries: int) -> dict[str, float]:
-    """Return, for each norm, the largest length of a vector with coordinates in [-1, 1]."""
+    """Return the largest length, in each norm, of a vector of `entries` coordinates in [-1, 1]."""
     return {"l1": float(entries), "l2": math.sqrt(entries), "linf": min(1.0, entries)}

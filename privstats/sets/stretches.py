@@ -1,4 +1,4 @@
-"""Values on a line, in groups (cells) of rows; each group has its own lower and upper bound of the values."""
+"""A set of real values of rows that are divided into groups (cells); each cell has its own range of values."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from privstats.sets.cells import ByCell
 class Stretches(ByCell):
     """Values in groups (cells), each with its own range: the row function returns (group number, value).
 
-    The ranges `ends` do not limit the cells to which a row can contribute, and do not change the bounds on distances
-    and lengths proved in `ByCell`: a mechanism that uses the values of one cell clamps each of these values to the
-    cell's range.
+    The ranges `ends` are for mechanisms, which clamp the values of a cell to the range of this cell. The ranges do not
+    limit the cells to which a row can contribute, and do not change the bounds on distances and lengths proved in
+    `ByCell`.
 
     Parameters
     ----------
     inner : Line
+        Set of the values of all cells.
     cells : int
+        Number of cells.
     ends : tuple of (float, float)
         Lower and upper bound of the values in each cell, from earlier releases.
     """

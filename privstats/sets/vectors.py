@@ -1,4 +1,4 @@
-"""Sets of vectors: balls, boxes, products of entries (second moments), sums and squares of columns."""
+"""Sets of vectors: balls, boxes, and vectors that contribute products of entries (second moments) or squares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privstats.sets.base import Pairs, Set, clipped, known, onto_ball, positive_
 
 @dataclass(frozen=True)
 class Ball(Set):
-    """Vectors of l2 length at most `radius`; projection of a score into the ball is clipping.
+    """Vectors of l2 length at most `radius`; projection shortens longer vectors, for example scores (clipping).
 
     Two members are at most 2 radius apart in l2 and in linf, and at most 2 radius sqrt(dim) apart in l1.
     """
@@ -77,10 +77,10 @@ class Box(Set):
 
 @dataclass(frozen=True)
 class Fractions(Set):
-    """Vectors with entries in [0, 1]: two members differ by at most the largest length of one member.
+    """Vectors with entries in [0, 1]: the distance of two members is at most the largest length of one member.
 
-    The set is used for the weights of rows, and for counts of rows that may belong to several groups at once. Vectors
-    of truth values are members.
+    The set is used for the weights of rows, and for counts of rows in groups if a row may belong to several groups.
+    Vectors of truth values (0 or 1) are members, too.
     """
 
     m: int
@@ -109,12 +109,12 @@ class Fractions(Set):
 
 @dataclass(frozen=True)
 class Packed(Set):
-    """Vectors v with products v_i v_j of entries, which are summed over rows and released as a packed symmetric matrix.
+    """Base class of sets of vectors v whose products v_i v_j are summed, as a symmetric matrix stored as a vector.
 
     Attributes
     ----------
     pairs : tuple of two integer arrays, shape (size,)
-        Row and column indices of the released products.
+        Indices i and j of the released products v_i v_j, i <= j.
     """
 
     @property
@@ -127,7 +127,7 @@ class Packed(Set):
 
     @property
     def entry_step(self) -> float:
-        """Step of the grid to which the vectors' coordinates are rounded."""
+        """Step of the grid on which the coordinates of projected vectors lie."""
         return step_of(self.reach, ROW_BITS)
 
     @property
@@ -144,26 +144,30 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """Index of the released product for each matrix entry, shape (order, order); -1 if there is no such product."""
+        """Index of the released product for each matrix entry, shape (order, order); -1 if it is not released."""
         i, j = self.pairs
         place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
         return place
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix of released values, shape (order, order); zero where no product is released."""
+        """Return the symmetric matrix of the released `values`, shape (order, order).
+
+        `values`, shape (size,), has one number for each released product; all other entries of the matrix are zero.
+        """
         return np.where(self.where >= 0, np.append(values, 0.0)[self.where], 0.0)
 
 
 @dataclass(frozen=True)
 class Products(Packed):
-    """Products ``v_i v_j``, i <= j, of the coordinates of vectors v of length at most `radius`.
+    """Vectors v of length at most `radius`; a contribution has the products ``v_i v_j``, i <= j, of the coordinates.
 
-    *l2*, squares weighted by 1 / sqrt 2: the squared distance of the contributions of v and w is ``|vv' - ww'|_F^2 / 2
-    = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared length of a contribution is at most radius^4 / 2.
-    With one entry, the squared distance is also at most radius^4 / 2. *nuclear*: the distance is ``|vv' - ww'|_* <=
-    |v|^2 + |w|^2 <= 2 radius^2``, and the length is at most radius^2; with one entry the distance is also at most
-    radius^2.
+    *l2 norm*: squares have the weight 1 / sqrt 2. So the squared distance of the contributions of v and w is ``|vv' -
+    ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared length of a contribution is at most
+    radius^4 / 2. If v has only one entry, the squared distance is at most radius^4 / 2, too.
+
+    *nuclear norm*: the distance is ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, and the length is at most
+    radius^2. If v has only one entry, the distance is at most radius^2, too.
     """
 
     m: int
@@ -202,11 +206,11 @@ class Products(Packed):
 
 @dataclass(frozen=True)
 class SquaredEntries(Products):
-    """Squares ``v_i^2`` of the coordinates of vectors v of length at most `radius`.
+    """Vectors v of length at most `radius`; a contribution has the squares ``v_i^2`` of the coordinates.
 
-    Contributions are nonnegative and add up to at most radius^2. So two contributions differ by at most 2 radius^2 in
-    l1, sqrt 2 radius^2 in l2 and radius^2 in linf, and by at most radius^2 in each norm if there is only one entry. The
-    length of a contribution is at most radius^2 in each norm.
+    The entries of a contribution are nonnegative, and their sum is at most radius^2. So two contributions differ by at
+    most 2 radius^2 in l1, sqrt 2 radius^2 in l2 and radius^2 in linf; if v has only one entry, they differ by at most
+    radius^2 in each norm. The length of a contribution is at most radius^2 in each norm.
     """
 
     @cached_property
@@ -226,16 +230,16 @@ class SquaredEntries(Products):
 
 @dataclass(frozen=True)
 class SumAndProducts(Packed):
-    """Sums of clipped scores s, |s| <= B, and of ss'; releasing ss' does not increase the noise of the sum of s.
+    """Scores s of length at most B = `radius`; the sums of s and of ss' are released together.
 
-    The upper triangle of the sum of ``(s, B)(s, B)'`` is released without its corner B^2; squares have the weight 1 /
-    sqrt 2.
+    The noise of the sum of s is not larger than if this sum were released alone. The upper triangle of the sum of
+    ``(s, B)(s, B)'`` is released without the entry B^2; squares have the weight 1 / sqrt 2.
 
-    *l2*: the squared distance of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
-    |t|; at |s| = |t| = B with angle cosine c it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``, and at t = 0 it is ``3/2 B^4``.
-    The maximum is 4 B^4, at c = -1. So the distance is at most 2 B^2, and the length of a contribution at most
-    ``sqrt(1.5) B^2``. The sum of s (the released sum of B s, divided by B) has the same noise as if it were released
-    alone with sensitivity 2 B.
+    *l2 norm*: the squared distance of the contributions of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``.
+    It is convex in |s| and in |t|. At |s| = |t| = B, with c the cosine of the angle between s and t, it is ``B^4 (1 -
+    c^2) + 2 B^4 (1 - c)``; at |s| = B and t = 0 it is ``3/2 B^4``. The maximum is 4 B^4, at c = -1. So the distance is
+    at most 2 B^2, and the length of a contribution at most ``sqrt(1.5) B^2``. The sum of s is the released sum of B s,
+    divided by B. Its noise is the noise of a release of this sum alone, with sensitivity 2 B.
     """
 
     m: int
@@ -254,7 +258,7 @@ class SumAndProducts(Packed):
 
     @property
     def corner(self) -> float:
-        """The constant B appended to each clipped score s, rounded down to the grid of coordinates."""
+        """The constant B that is joined to each score s, rounded down to the grid of the score's coordinates."""
         return float(toward_zero(np.array([self.radius]), self.entry_step)[0])
 
     @cached_property
@@ -284,21 +288,21 @@ class SumAndProducts(Packed):
         return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
 
 
-# l2 norm, add/remove: the squared weight of a square for which the total variance of the noise is least
+# squared weight of a square in the l2 norm under add/remove: this value minimises the total variance of the noise
 _L2_SQUARES = 1 / math.sqrt(2)
-_L1_COUNT = 0.5  # l1 norm, no intercept: weight of the count, which raises the sensitivity q(q+1)/2 by 1/2
+_L1_COUNT = 0.5  # weight of the count in the l1 norm without an intercept; it raises the sensitivity q(q+1)/2 by 1/2
 
 
 @dataclass(frozen=True)
 class BoxProducts(Packed):
-    """Products ``r_i r_j`` of rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``: second moments.
+    """Rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``; a contribution has products ``r_i r_j`` (second moments).
 
     A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution is a point of the segment between zero and the
-    contribution of r, so its distance from any other point is at most the larger of the distances of these two.
+    contribution of r. So its distance from any point is at most the larger of the distances of the segment's two ends.
 
-    The squares and cross products of z are released; with an `intercept` also the first-order products ``1 z_j``; and
-    the count ``1 1`` if `counted`. Each norm has its own *free weights*: factors of coordinates that lower their noise
-    and do not raise the sensitivity.
+    The squares and cross products of z are released. With an `intercept`, the first-order products ``1 z_j`` are
+    released, too; if `counted`, also the count, the sum of ``1 1``. Each norm has its own *weights*: factors of
+    coordinates that lower the noise of these coordinates and do not raise the sensitivity.
 
     Parameters
     ----------
@@ -307,50 +311,54 @@ class BoxProducts(Packed):
     intercept : bool
         Whether first-order products are released.
     counted : bool
-        Whether the count is released. It must be under add/remove with an intercept.
-    last_scale : float
-        Factor of the last entry of z (the response) in the l2 and nuclear norms, chosen freely; its square is B_q
-        below.
-    groups : tuple of tuple of int
-        Entries of z (from 1) that are the dummies of one factor: at most one of them is not zero. Their products with
-        each other are zero and, with an intercept, their squares are first-order products: neither is released.
+        Whether the count is released. With an intercept under add/remove, this is required.
+        last_scale : float
+            Factor of the last entry of z (the response) in the l2 and nuclear norms; any positive number.
+        groups : tuple of tuple of int
+            For each factor, the indices (from 1) of the entries of z that are the factor's dummies: in each row, at
+            most one of them is not zero. Products of different dummies of a factor are zero and are not released. With
+            an intercept, squares of dummies equal first-order products and are not released, either.
 
     Notes
     -----
     Let T0 = 1 with an intercept and T0 = 0 without, and let p_i = z_i^2. In l2 the last entry is multiplied by
-    `last_scale`. So p_i <= B_i, where B_i is last_scale^2 for the last entry and 1 for the others. A group counts as
-    one entry with B = 1, since the p_i of a group add up to at most 1. Let c_i be the weight of p_i.
+    `last_scale`. So p_i <= B_i, where B_i is last_scale^2 for the last entry and 1 for all other entries. A group
+    counts as one entry with B = 1, since the p_i of a group add up to at most 1. Let c_i be the weight of p_i.
 
     *linf*, replace: a square changes by at most 1, another product by at most 2, and the count by at most 1. So, with
     weight 2 for the squares and the count, the sensitivity is 2. Add/remove: the sensitivity is 1, with unit weights.
 
-    *l1*, replace: let s = (z + z')/2 and t = (z - z')/2, so that |s_i| + |t_i| <= 1 and ``z_i z_j - z'_i z'_j = 2(s_i
-    t_j + s_j t_i)``. All absolute values are largest if s and t are non-negative and t = 1 - s. Their sum is then
-    concave and symmetric in s, so it is largest where all s_i are equal. The largest sum is q (q+2)^2 / (2 (q+1)) with
-    an intercept, at s = q / (2 (q+1)), and q (q+1) / 2 without an intercept, at s = 1/2. The distance of a row from
-    zero is at most the sum of all products, each equal to 1. (Awan and Slavkovic 2021 use dim * Delta_inf, which is
-    about twice as large.) The products of a group's entries with themselves, with another entry or with the entries of
-    another group add up to at most 1 in each of the two rows, so the products of each such pair add 2 to the distance.
+    *l1*, replace: let z and z' be two rows, s = (z + z')/2 and t = (z - z')/2, so that |s_i| + |t_i| <= 1 and ``z_i z_j
+    - z'_i z'_j = 2(s_i t_j + s_j t_i)``. The absolute values of these differences are largest if s and t are
+    non-negative and t = 1 - s. Their sum is then concave and symmetric in s, so it is largest if all s_i are equal. The
+    largest sum is q (q+2)^2 / (2 (q+1)) with an intercept, at s = q / (2 (q+1)), and q (q+1) / 2 without an intercept,
+    at s = 1/2. The distance of a row from zero is at most the number of products, since each is at most 1. (Awan and
+    Slavkovic 2021 use dim * Delta_inf, which is about twice as large.) For a group, three kinds of products add up to
+    at most 1 in each of the two rows: the products of the group's entries among themselves (squares included), with
+    one entry outside the group, or with the entries of another group. So each such set of products adds at most 2 to
+    the distance.
 
-    *l2*, replace: let r and s be the two rows, p and p' their squares, and T = T0 + sum B_i. The squared distance is
-    ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' - ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum
-    p')^2``. This bound is convex in (p, p'), so it is largest at a vertex. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``,
+    *l2*, replace: let r and s be the two rows, p and p' the vectors of their squares, and T = T0 + sum B_i. The squared
+    distance of the contributions is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' -
+    ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``. The resulting bound is convex in (p, p'), so it is largest at a
+    vertex. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``,
     the bound is at most T^2 at every vertex. Proof: let b1 be the sum of B_i over the entries where p is at its maximum
     and p' is zero, and b2 the sum over the entries where p' is at its maximum and p is zero; then the bound minus T^2
     is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the entries of groups, c_i^2 = 1/2. The squared
     distance of a row from zero is at most T^2 - T0 + (weight of the count)^2.
 
     *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). According to the triangle inequality for matrices of rank one,
-    ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (The moments are
-    those of Awan and Slavkovic, written as a matrix.) Without an intercept the count is a separate entry, which
-    changes, by 1, only if a row is missing. So its weight T does not raise the sensitivity under replace. A single
-    square changes by at most T.
+    ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (These are the
+    moments of Awan and Slavkovic, written as a matrix.) Without an intercept the count is a separate entry. It changes
+    only if a row appears or disappears, and then by 1. So the weight T of the count does not raise the sensitivity
+    under replace. If only a single square is released, it changes by at most T.
 
-    *hull*, replace: with the squares multiplied by 2, the body K of the module `body` contains all differences, so the
-    sensitivity is 1. The count is one more coordinate in [-1, 1]. The difference of a row and a missing row is, apart
-    from the count, the difference of the row and a row with z = 0. Without an intercept K is the box [-2, 2]^dim.
+    *hull*, replace: with the squares multiplied by 2, the body K of the module `mechanisms.additive.body` contains all
+    differences of two contributions, so the sensitivity is 1 in the norm with unit ball K. The count is one more
+    coordinate in [-1, 1]. A missing row differs from a row with z = 0 in the count only. Without an intercept K is the
+    box [-2, 2]^dim.
 
-    *Add/remove*: the sensitivity is the distance from zero of a row whose products all have the absolute value 1.
+    *Add/remove*: the sensitivity is the length of a contribution whose entries all have the absolute value 1.
     """
 
     q: int
@@ -387,7 +395,7 @@ class BoxProducts(Packed):
         inside = under_the_first(rows)
         for group in map(list, self.groups):
             part = np.maximum(inside[:, group], 0.0)
-            first = part.argmax(axis=1)[:, None]  # at most one entry of a group is kept
+            first = part.argmax(axis=1)[:, None]  # only the largest dummy of a group is kept
             inside[:, group] = np.where(np.arange(len(group)) == first, part, 0.0)
         return toward_zero(inside, self.entry_step)
 
@@ -400,7 +408,7 @@ class BoxProducts(Packed):
 
     def distance(self, norm: str) -> float:
         distance, length = self._geometry(norm, True)[0]
-        return max(distance, length) if self.counted else distance  # rows of weights 1 and 0 are at distance `length`
+        return max(distance, length) if self.counted else distance  # a row of weight 0 contributes zero
 
     def length(self, norm: str, exchange: bool = True) -> float:
         if self.intercept and not self.counted:
@@ -409,7 +417,7 @@ class BoxProducts(Packed):
 
     @property
     def _singles(self) -> NDArray[np.bool_]:
-        """Mask, shape (q + 1,), of the coordinates of a row r that are predictors or the response, and in no group."""
+        """Mask, shape (q + 1,), of the coordinates of a row r except the first one (the constant 1) and all dummies."""
         single = np.arange(self.q + 1) > 0
         for group in self.groups:
             single[list(group)] = False
@@ -422,15 +430,15 @@ class BoxProducts(Packed):
         return scales
 
     def _trace(self) -> float:
-        """Return T, the largest squared length of D r: a row r with coordinates scaled by the diagonal matrix D."""
+        """Return T, the largest squared length of a row r whose coordinates are scaled by the diagonal matrix D."""
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return bounds and weights in a norm, for "replace" (`exchange`) or "add_remove".
+        """Return bounds and weights of contributions in a norm, for "replace" (`exchange`) or "add_remove".
 
-        These are the largest distance and the largest length of contributions; the weights of the squares, shape (q +
-        1,), with an unused first entry; the weight of the count; and the scales of the entries of a row, shape (q +
-        1,), whose products are the weights of the cross-products.
+        The four results are: the largest distance and the largest length of contributions; the weights of the squares,
+        shape (q + 1,), whose first entry is not used; the weight of the count; and the scales of the entries of a row,
+        shape (q + 1,). The weight of the product of two different entries is the product of their scales.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
@@ -458,7 +466,7 @@ class BoxProducts(Packed):
 
     def _l1(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
         q, g, ones = int(self._singles.sum()), len(self.groups), np.ones(self.q + 1)
-        grouped = g * (1 + q + (g - 1) / 2)  # sum of the products with groups, all at their maximum 1
+        grouped = g * (1 + q + (g - 1) / 2)  # largest sum of the products with dummies in a row
         at_one = q * (q + 1) / 2 + q * self.intercept + grouped
         diameter = q * (q + 2) ** 2 / (2 * (q + 1)) if self.intercept else q * (q + 1) / 2
         count = 1.0 if not exchange else q / (2 * (q + 1)) if self.intercept else _L1_COUNT
@@ -479,9 +487,9 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows with clamped entries: the first entry, the root of a weight, is clamped to [0, 1].
+    """Return rows in which no entry exceeds the first entry, the root of the row's weight, in absolute value.
 
-    The absolute values of all other entries are clamped to at most the first entry.
+    The first entry is clamped to [0, 1]; the absolute values of all other entries are clamped to the first entry.
     """
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
@@ -490,25 +498,26 @@ def under_the_first(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Squares(Set):
-    """Values u and squares u^2 of k columns with ``|u| <= 1``; if `counted`, a row is (1, u) and the 1s are summed.
+    """Rows (1, u) with ``|u| <= 1`` in k columns; a contribution has the values u and their squares u^2.
 
-    A row of weight w in [0, 1] is (w, w u, w u^2), a point of the segment between zero and the contribution of the
-    unweighted row.
+    If `counted`, a contribution begins with the 1, so that the number of rows is released, too. The contribution of a
+    row of weight h in [0, 1] is (h, h u, h u^2), a point of the segment between zero and (1, u, u^2).
 
-    *Replace*: let w be the weight of each square. The weight of the count is c k in l1, c sqrt(k) in l2 and c in linf,
-    with a number c. In each column, two rows that are present differ in (u, w u^2) by at most 2, the distance between u
-    = 1 and u = -1. Proof: for values of opposite sign, the worst pairs are u = 1 and v = -t with t in [0, 1]. In l1,
-    ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf
-    the bound holds for w <= 2. Values of equal sign differ by at most 1, and their weighted squares by at most w. A row
-    and a missing row also differ by at most 1 and w in each column, and they differ in the count. So the weights must
-    satisfy c + 1 + w <= 2 in l1, c^2 + 1 + w^2 <= 4 in l2, and c <= 2 in linf.
+    *Replace*: let w be the weight of each square in the norm. The weight of the count is c k in l1, c sqrt(k) in l2 and
+    c in linf, with a number c. In each column, two rows that are present differ in (u, w u^2) by at most 2, the
+    distance between u = 1 and u = -1. Proof: for values of opposite sign, the worst pairs are u = 1 and v = -t with t
+    in [0, 1]. In l1, ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w
+    <= 1.6. In linf the bound holds for w <= 2. Values of equal sign differ by at most 1, and their weighted squares by
+    at most w. A row and a missing row also differ by at most 1 and w in each column, and they differ in the count. So
+    the weights must satisfy c + 1 + w <= 2 in l1, c^2 + 1 + w^2 <= 4 in l2, and c <= 2 in linf. With these weights,
+    neither the squares nor the count raise the sensitivity.
 
-    *Add/remove*: the sensitivity is the length of a row. So under "replace" neither the squares nor the count raise the
-    sensitivity.
+    *Add/remove*: the sensitivity is the largest length of a contribution.
 
     Parameters
     ----------
     k : int
+        Number of columns.
     counted : bool
         Whether the number of rows is released, too.
     squared : int, optional
@@ -539,7 +548,7 @@ class Squares(Set):
 
     @property
     def entry_step(self) -> float:
-        """Step of the grid of the values; contributions are whole multiples of the square of this step."""
+        """Step of the grid of the values u; entries of contributions are whole multiples of the step's square."""
         return step_of(1.0, ROW_BITS)
 
     @property
@@ -578,10 +587,10 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return the number c of the count's weight (see the class) and the weight w of a square.
+        """Return two weights: c, the count's weight without its factor k or sqrt(k), and w, the weight of a square.
 
         Under "replace" in l1 and l2, c is larger if no squares are released, and w is larger if the count is not
-        released.
+        released (see the class).
         """
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))

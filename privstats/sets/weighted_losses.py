@@ -13,19 +13,20 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # factor by which weights are lowered, to cover rounding errors of lengths
-LARGEST = 1e150  # entries are clamped to this size first, so that squares are finite
+MARGIN = 1 - 1e-14  # factor by which lowered weights are multiplied, to cover rounding errors of lengths
+LARGEST = 1e150  # limit to which the absolute values of entries are clamped first, so that squares are finite
 
 
 @dataclass(frozen=True)
 class WeightedLosses(Set):
-    """Rows (weight w, predictors x, response y, offset o) with losses ``w l(x't + o; y)``, l convex, t the parameters.
+    """Rows (weight w, predictors x, response y, offset o) with the loss ``w l(x't + o; y)`` at the parameters t.
 
-    Projection shortens x to `longest` and lowers w until ``w |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``; s(y)
-    is the largest curvature at y divided by the loss's largest curvature (`steepest`, mostly 1). Then, at every
-    t, the row's score ``w l' x`` is at most ``radius max|l'|`` long in the norm of the geometry, and its curvature ``w
-    l'' x x'`` has rank one and an eigenvalue of at most ``curvature max l''``. Weights that depend on x alone do not
-    change the population minimiser of a correct model (Mallows 1975).
+    The function l is convex in the linear predictor. Projection shortens x to the length `longest` and lowers w until
+    ``w |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``. Here ``s(y) = steepest(y) / max_curvature``: the largest
+    curvature of l at y, divided by its largest curvature; s(y) = 1 for most losses. Then, at every t, the row's score
+    ``w l' x`` has length at most ``radius max|l'|`` in the norm `geometry`. The row's curvature ``w l'' x x'`` has rank
+    one and an eigenvalue of at most ``curvature max_curvature``. Weights that depend on x alone do not change the
+    population minimiser of a correct model (Mallows 1975).
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class WeightedLosses(Set):
     loss : RowLoss
         The loss l, with bounds `max_slope`, `max_curvature`, `steepest` and `frontier` for any y in the range.
     radius : float
-        Largest ``w |x|``.
+        Largest ``w |x|``, in the norm `geometry`.
     curvature : float
         Largest ``w |x|_2^2 s(y)``.
     longest : float
@@ -42,7 +43,7 @@ class WeightedLosses(Set):
     y, offset : tuple of float
         Public ranges of y and of o; values outside are clamped.
     geometry : {"l1", "l2", "linf"}
-        Norm of `radius`.
+        Norm in which the lengths of scores are bounded.
     """
 
     m: int
