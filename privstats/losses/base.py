@@ -1,7 +1,7 @@
 """Losses of a linear predictor: the interface `Loss` for adaptive regression, least squares, and Huber's loss.
 
-A new loss is one class. For squared, Huber and check losses the linear predictor eta has the units of the response,
-which is scaled to [-1, 1]; in generalised linear models it is on the scale of the link (log odds, log mean).
+A new loss is added as one class. For squared, Huber and check losses the linear predictor eta has the units of the
+response, which is scaled to [-1, 1]; in generalised linear models it is on the scale of the link (log odds, log mean).
 """
 
 from __future__ import annotations
@@ -41,12 +41,14 @@ class LeastSquaresStart:
 
 
 class Loss(ABC):
-    """A loss: a row with predictors w has the score ``w psi(eta, y)`` and the Hessian ``w w' slope(eta, y)``.
+    """A loss of a row's linear predictor eta and response y, for adaptive regression.
+
+    A row with predictors w has the score ``w psi(eta, y)`` and the Hessian ``w w' slope(eta, y)``.
 
     Attributes
     ----------
     bounded : bool
-        Whether |psi| is at most a few residual scales, so that a large score needs high leverage.
+        Whether |psi| is at most a few residual scales; then only rows of high leverage can have large scores.
     needs_scale : bool
         Whether the loss needs a robust residual scale (`with_scale`), which is released before the first score.
     """
@@ -60,9 +62,9 @@ class Loss(ABC):
 
     @abstractmethod
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return a row's nonnegative weight in the Hessian.
+        """Return the nonnegative weight of each row in the Hessian, shape (n,).
 
-        It is minus the derivative of psi with respect to eta, or the expectation of this derivative.
+        The weight is minus the derivative of psi with respect to eta, or the expectation of minus this derivative.
         """
 
     @property
@@ -79,7 +81,7 @@ class Loss(ABC):
         return fit.theta, fit.sigma
 
     def in_units(self, center: float, half: float) -> Self:
-        """Return the loss of the response ``center + half v``, where v is its value scaled to [-1, 1]."""
+        """Return this loss for a response ``center + half v``, where v is the response scaled to [-1, 1]."""
         return self
 
     def with_scale(self, scale: float) -> Self:

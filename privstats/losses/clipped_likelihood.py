@@ -1,4 +1,4 @@
-"""Count and gamma likelihoods with the score and curvature of each row bounded, for objective perturbation."""
+"""Count and gamma likelihoods with bounds on each row's score and curvature, for objective perturbation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ LEAST_RESPONSE = 1e-100  # smallest gamma response whose logarithm is taken; sma
 def bounded(
     squared: FloatArray, u: FloatArray, curvature: float, weight: FloatArray | float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the largest weight of a row, and the largest clipping threshold of psi, that bound the row's curvature.
+    """Return the largest weight and the largest clipping threshold of psi with which a row's curvature is bounded.
+
+    Both have one entry for each row.
 
     Parameters
     ----------
     squared : ndarray
         Squared length |x|^2 of each row's predictors.
-    u : ndarray
-        Part of each row's curvature with respect to eta that does not depend on the threshold.
+        u : ndarray
+            Part of each row's curvature with respect to eta that does not depend on the threshold (see `ScoreClip`).
     curvature : float
         Largest curvature of a row's loss with respect to theta.
     weight : ndarray or float
@@ -36,13 +38,14 @@ def bounded(
 
 @dataclass(frozen=True, eq=False)
 class ScoreClip:
-    """Bounds on a row's score and curvature, by a weight w and a threshold c at which psi is clipped.
+    """Bounds on a row's score and curvature: a weight w, and a threshold c at which psi is clipped.
 
-    Let u be the part of the curvature that does not depend on the threshold: y for counts and 1 for gamma responses.
-    Then ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u,
-    farthest)``, where the second term is at least u. The score ``w clip(psi, c) x`` has length at most `radius`. If
-    ``|psi| < c``, then ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, so that the
-    curvature is at most ``w |x|^2 (u + c) <= curvature``, at any theta; otherwise it is zero.
+    psi is minus the derivative of the loss with respect to the linear predictor eta. Let u be the part of the curvature
+    that does not depend on the threshold: y for counts and 1 for gamma responses. Then ``w = min(weight, curvature / (2
+    |x|^2 u))``, with the row's own weight, and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u, farthest)``,
+    where the second term is at least u. The score ``w clip(psi, c) x`` has length at most `radius`. If ``|psi| < c``,
+    then ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, so that the curvature is at
+    most ``w |x|^2 (u + c) <= curvature``, at any theta. Otherwise the curvature is zero.
 
     Parameters
     ----------
@@ -82,10 +85,12 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Rows (weight, predictors x, y, offset) for the loss `ClippedExponential`; their scores are the clipped scores.
+    """Rows (weight, predictors x, y, offset) for the loss `ClippedExponential`, with the scores of `ScoreClip`.
 
-    ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses ``1 - y
-    exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, and x is replaced by -x.
+    The rows are rescaled so that one loss with the threshold 1 gives the clipped scores of all rows. For counts,
+    ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y
+    exp(-eta)`` clipped at c equals minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, and x is replaced by
+    -x.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -97,7 +102,7 @@ class ClippedLikelihoodRows(ScoreClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodScores(ScoreClip):
-    """Clipped scores ``w clip(psi, c) x`` of a likelihood's rows (`ScoreClip`), at eta clamped by the family."""
+    """Clipped scores ``w clip(psi, c) x`` of the rows of a likelihood (`ScoreClip`); the family clamps eta."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)

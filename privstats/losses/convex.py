@@ -17,7 +17,7 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-FINEST, STEPS = 2.0**-30, 2**13  # smallest value and number of the values of min(p, 1 - p) in `Logistic.frontier`
+FINEST, STEPS = 2.0**-30, 2**13  # smallest positive value, and number, of grid points t in `Logistic.frontier`
 LARGEST_EXPONENT = 700.0  # largest argument of exp whose result is finite in float64
 PIECES, SLACK = 2**10, 1e-9  # number of intervals of eta in `Clamped.frontier`; relative allowance for rounding
 
@@ -36,23 +36,23 @@ class RowLoss(ABC):
     @property
     @abstractmethod
     def max_slope(self) -> float:
-        """The largest absolute slope, the first derivative of the loss with respect to eta."""
+        """The largest absolute value of the slope (the first derivative of the loss with respect to eta)."""
 
     @property
     @abstractmethod
     def max_curvature(self) -> float:
-        """The largest curvature, the second derivative of the loss with respect to eta.
+        """The largest curvature (the second derivative of the loss with respect to eta).
 
-        If the curvature grows with y, it is the largest curvature at y = 0 (see `steepest`).
+        If the curvature grows with y, this number is the largest curvature at y = 0 (see `steepest`).
         """
 
     @abstractmethod
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the slope and the curvature: the first and second derivative of the loss with respect to eta."""
+        """Return the slope and the curvature at each eta and y: the loss's first and second derivative in eta."""
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        """Return the slope, correct to a few units in the last place of the decimal context."""
+        """Return the slope at eta and y, with an error of a few units in the last place of the decimal context."""
 
     def steepest(self, y: FloatArray) -> FloatArray:
         """Return the largest curvature at each response y: `max_curvature`, unless the curvature grows with y."""
@@ -63,9 +63,10 @@ class RowLoss(ABC):
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
-        """Return pairs (slope, curvature): at any eta and y, some pair bounds both the slope and the curvature.
+        """Return slopes and curvatures as two arrays of k numbers: k pairs of joint bounds.
 
-        If the curvature grows with y, the pairs bound the curvature divided by ``steepest(y) / max_curvature``.
+        At any eta and y, at least one pair bounds both the absolute slope and the curvature. If the curvature grows
+        with y, the pairs bound the curvature divided by ``steepest(y) / max_curvature``.
         """
         return np.array([self.max_slope]), np.array([self.max_curvature])
 
@@ -116,9 +117,10 @@ class Clamped(RowLoss):
     Notes
     -----
     Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature is monotone in eta at y =
-    0 and at y = 1. So on an interval of eta both are largest at one of its ends and at y = 0 or y = 1. The slope has
-    kinks at low and high, but the map between theta and the random linear term of the objective is one-to-one and
-    Lipschitz in both directions, which suffices for the change of variables in the privacy proof.
+    0 and at y = 1. So on an interval of eta both are largest in absolute value at an end of the interval and at y = 0
+    or y = 1. The slope has kinks at `low` and `high`. But the map between theta and the random linear term of the
+    objective is one-to-one and Lipschitz in both directions, which suffices for the change of variables in the privacy
+    proof.
     """
 
     low: float
@@ -177,7 +179,7 @@ class ClampedLogistic(Clamped):
 
 @dataclass(frozen=True)
 class ClampedPoisson(Clamped):
-    """Minus the Poisson log-likelihood with a log link: ``exp(eta) - y eta``, but linear outside [low, high]."""
+    """Minus the Poisson log-likelihood with a log link, ``exp(eta) - y eta``; linear in eta outside [low, high]."""
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean = np.exp(eta)
@@ -206,8 +208,9 @@ class ClampedGamma(Clamped):
 class ClampedProbit(Clamped):
     """Minus the log-likelihood of a share y with a probit link: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
 
-    With ``m(u) = phi(u) / Phi(u)`` the slope is ``(1 - y) m(-eta) - y m(eta)``, and ``-m'(u) = m (m + u)`` lies between
-    0 and 1 and decreases. ``1 / m`` is a scaled error function: its relative error is large only if m is negligible.
+    The loss is continued linearly outside [low, high]. With ``m(u) = phi(u) / Phi(u)`` the slope is ``(1 - y) m(-eta) -
+    y m(eta)``, and ``-m'(u) = m (m + u)`` lies between 0 and 1 and decreases in u. ``1 / m`` is computed as a scaled
+    complementary error function, whose relative error is large only if m is negligible.
     """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -222,10 +225,11 @@ class ClampedProbit(Clamped):
 
 @dataclass(frozen=True)
 class SmoothedCheck(RowLoss):
-    """The check loss rho of the tau-quantile, smoothed by a uniform kernel: the mean of ``rho(y - eta + u)``, |u| <= h.
+    """The check loss rho of the tau-quantile, smoothed by a uniform kernel of half-width h.
 
-    Its slope ``min(max((eta - y) / 2h + 1/2, 0), 1) - tau`` lies in [-tau, 1 - tau], its curvature is 1 / 2h where
-    ``|eta - y| < h``, and zero elsewhere (Fernandes, Guerre and Horta 2021; He, Pan, Tan and Zhou 2023).
+    The loss is the mean of ``rho(y - eta + u)`` over u in [-h, h]. Its slope ``min(max((eta - y) / 2h + 1/2, 0), 1) -
+    tau`` lies in [-tau, 1 - tau]. Its curvature is 1 / 2h if ``|eta - y| < h``, and zero otherwise (Fernandes, Guerre
+    and Horta 2021; He, Pan, Tan and Zhou 2023).
 
     Parameters
     ----------
@@ -237,7 +241,7 @@ class SmoothedCheck(RowLoss):
 
     tau: float
     half_width: float
-    slope_ulps = 8.0  # rounding of eta - y, of its quotient by 2 h (at most 1 if not clipped), of two differences
+    slope_ulps = 8.0  # covers the rounding errors of three subtractions and of a division by 2 h
 
     @property
     def max_slope(self) -> float:
@@ -258,9 +262,10 @@ class SmoothedCheck(RowLoss):
 
 @dataclass(frozen=True)
 class ClippedSquares(RowLoss):
-    """Huber's loss (1964): ``(y - eta)^2 / 2`` if ``|y - eta| <= limit``, else linear: its slope is a clipped residual.
+    """Huber's loss (1964): ``(y - eta)^2 / 2`` if ``|y - eta| <= limit``, continued linearly otherwise.
 
-    The curvature is 1 if ``|y - eta| < limit``, else 0; in the second case the slope is largest.
+    The slope is the residual ``eta - y``, clipped to [-limit, limit]. The curvature is 1 if ``|y - eta| < limit``, and
+    0 otherwise.
 
     Parameters
     ----------
@@ -286,13 +291,13 @@ class ClippedSquares(RowLoss):
 
 @dataclass(frozen=True)
 class ClippedExponential(RowLoss):
-    """The loss with the derivative ``limit clip(exp(eta) - y, -1, 1)`` with respect to eta, for any y >= 0.
+    """The loss whose derivative with respect to eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
 
-    It is convex, since the slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit exp(eta)``
-    is below ``limit (1 + y)``; otherwise the loss is linear. So `WeightedLosses` lowers the weights of rows with large
-    y; `max_curvature` is the bound of the curvature at y = 0. Up to sign, Poisson scores ``exp(eta) - y`` clipped at c
-    are slopes of this loss at (eta - log c, y / c), and gamma scores ``1 - y exp(-eta)`` are slopes at (log y - eta -
-    log c, 1 / c).
+    The loss is convex, since this slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit
+    exp(eta)`` is below ``limit (1 + y)``; otherwise the loss is linear. So the set `WeightedLosses` lowers the weights
+    of rows with large y, and `max_curvature` is the bound of the curvature at y = 0. Up to sign and a factor, Poisson
+    scores ``exp(eta) - y`` clipped at c are slopes of this loss at (eta - log c, y / c), and clipped gamma scores ``1 -
+    y exp(-eta)`` are slopes at (log y - eta - log c, 1 / c).
 
     Parameters
     ----------
@@ -315,7 +320,10 @@ class ClippedExponential(RowLoss):
         return self.limit * (1 + y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return a bound on the slope's rounding error: the exponential is below 1 + y, the difference below 1."""
+        """Return a bound on the rounding error of the computed slope at y, in units in the last place.
+
+        Where the slope is not clipped, ``exp(eta)`` is below 1 + y.
+        """
         return self.limit * (8 * (1 + y))
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -329,9 +337,12 @@ class ClippedExponential(RowLoss):
 
 
 def _mills(u: Decimal) -> Decimal:
-    """Return ``phi(u) / Phi(u)``, as the inverse of ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``."""
+    """Return ``phi(u) / Phi(u)`` in decimal arithmetic.
+
+    It is the inverse of the series ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``.
+    """
     with localcontext() as context:
-        context.prec += 10 + int(u * u / 2)  # guard digits: for u < 0 the terms alternate in sign and cancel
+        context.prec += 10 + int(u * u / 2)  # if u < 0, the series nearly cancels `half`
         half = (_two_pi().sqrt() * (u * u / 2).exp()) / 2
         term, total, k = u, half + u, 1
         while abs(term) > total * Decimal(10) ** -context.prec:

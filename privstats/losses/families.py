@@ -2,8 +2,8 @@
 
 A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion: `psi` is minus the
 first derivative of the loss with respect to eta, `observed` the second derivative, and `weight` the expectation of the
-second derivative (Fisher's information). `observed` equals `weight` under canonical links (logit, log for Poisson), not
-for gamma.
+second derivative (Fisher's information). `observed` equals `weight` under canonical links (logit; log for Poisson), but
+not for the probit link and for gamma responses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for a logi
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """A family of distributions of a response y with its link, ``E y = mean(x' theta)``.
+    """A family of distributions of a response y, with a link: ``E y = mean(eta)`` at the linear predictor eta.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Family(ABC):
         return psi
 
     def observed(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the loss's second derivative with respect to eta if it is never negative, else its expectation."""
+        """Return the second derivative of the loss with respect to eta, or its expectation if it may be negative."""
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:
@@ -109,7 +109,9 @@ class Family(ABC):
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and an initial mean linear predictor, from least squares of the transformed response.
+        """Return initial slopes and an initial constant (linear predictor at the means of the predictors).
+
+        They are computed from a least-squares fit of the transformed response.
 
         Parameters
         ----------
@@ -131,7 +133,7 @@ class Family(ABC):
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return possible responses, shape (k,), and their probabilities under the model at each eta, shape (n, k).
 
-        Only families with skewed scores list responses; the other families return empty arrays.
+        Only families with skewed scores return responses; all other families return empty arrays.
         """
         return np.zeros(0), np.zeros((len(eta), 0))
 
@@ -143,14 +145,14 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and constant: a linear discriminant, improved by a fit to synthetic rows.
+        """Return initial slopes and an initial constant: a linear discriminant, improved by a fit to synthetic rows.
 
-        If the rows with y = 0 and the rows with y = 1 are normal with one covariance matrix, the log odds are ``a +
-        b'x``. In coordinates of unit second moments ``b = s / (v - |s|^2)``, with s the least-squares slopes, p the
-        mean of y and ``v = p (1 - p)``; at the mean of all rows ``a = log(p / (1 - p)) - (1/2 - p) D^2``, with ``D^2 =
-        b's / v`` the squared Mahalanobis distance of the two groups' means (Efron 1975). Dummies are not normal, so a
-        logit is then fitted to the least-squares probabilities of the synthetic rows, with the penalty ``v |slopes -
-        b|^2 / 2``.
+        If the predictors of rows with y = 0 and of rows with y = 1 are normal with the same covariance matrix, the log
+        odds are ``a + b'x``. Let s be the least-squares slopes in coordinates with unit second moments, p the mean of y
+        and ``v = p (1 - p)``. Then ``b = s / (v - |s|^2)`` and, at the mean of all rows, ``a = log(p / (1 - p)) - (1/2
+        - p) D^2``, where ``D^2 = b's / v`` is the squared Mahalanobis distance between the means of the two groups of
+        rows (Efron 1975). Dummies are not normal. So a logit is then fitted to the least-squares probabilities of the
+        synthetic rows, with the penalty ``v |slopes - b|^2 / 2`` per row.
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)
@@ -180,7 +182,10 @@ class Binary(Family):
 
 
 def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
-    """Fit logit coefficients t to probabilities p, with penalty ``(t - theta)' penalty (t - theta) / 2`` per row."""
+    """Return logit coefficients t, fitted to the probabilities p of the rows X by a penalised likelihood.
+
+    The penalty per row is ``(t - theta)' penalty (t - theta) / 2``.
+    """
     t = theta.copy()
     for _ in range(LOGIT_STEPS):
         mean = expit(X @ t)
@@ -323,11 +328,11 @@ class Poisson(LogLink):
         return eta
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return the slopes, and the constant at which counts have the released mean of ``log(y + 1/2)``.
+        """Return the given slopes, and the constant with which ``log(y + 1/2)`` has the released mean `mean`.
 
-        ``E log(y + 1/2)`` is close to the logarithm of the mean only if counts are large, so the constant a solves the
-        equation "average of ``g(a + x'slopes)`` over the synthetic rows x = `mean`", where ``g(t)`` is the expectation
-        of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t.
+        ``E log(y + 1/2)`` is close to the logarithm of the mean count only if counts are large. Let ``g(t)`` be the
+        expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t. The constant a is the solution of an
+        equation: the average of ``g(a + x'slopes)`` over the synthetic rows x equals `mean`.
         """
         at, value = _log_count()
         wide = np.clip(synthetic @ slopes, -6.0, 6.0)
@@ -344,7 +349,7 @@ class Poisson(LogLink):
         if np.median(mean) >= FEW_COUNTS:
             return super().responses(eta)
         k = np.arange(16.0)
-        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # scores of counts with larger means are nearly symmetric
+        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # larger means: nearly symmetric scores
         listed = (mean < 2 * FEW_COUNTS)[:, None]
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
@@ -357,7 +362,7 @@ FEW_COUNTS = 3.0  # scores of counts are treated as skewed if the median of thei
 
 @cache
 def _log_count() -> tuple[FloatArray, FloatArray]:
-    """Return a grid of log means up to log 100, and ``E log(Y + 1/2)`` of a Poisson count Y at each of them."""
+    """Return a grid of log means up to log 100, and ``E log(Y + 1/2)`` of a Poisson count Y with each mean."""
     at = np.linspace(-9.0, np.log(100.0), 300)
     k, mean = np.arange(400.0), np.exp(at)[:, None]
     probability = np.exp(k * at[:, None] - mean - gammaln(k + 1))
@@ -395,7 +400,7 @@ class Gamma(LogLink):
 
 
 _ALL = (Logit, Probit, Poisson, Gamma)
-FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}  # usual links first
+FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}  # default links first
 
 
 def family_of(what: object, link: str | None) -> Family | None:

@@ -1,6 +1,7 @@
-"""Functions that map a row to the numbers that are summed for means, quantiles and histograms.
+"""Functions that map a row to its contribution to means, quantiles and histograms.
 
-A block of rows has a number for each row and column, in the user's units, and the number of each row's group, if any.
+A block of rows has the rows' numbers in all columns, in the user's units, and the number of each row's group, if rows
+are grouped.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class ColumnValues:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Rows (weight, u) for the set `Squares`, with u = (value - middle) / half for each column, in [-1, 1].
+    """Vectors (weight, u) for the set `Squares`, where u has the number (value - middle) / half for each column.
+
+    u lies in [-1, 1] for values inside the column's range.
 
     Parameters
     ----------
@@ -82,20 +85,24 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class InGroup:
-    """Rows (number of the group, vector) for the set `ByCell`, which sums the vectors of each group."""
+    """Vectors (number of the row's group, vector of the row) for the set `ByCell`, which sums vectors by group.
+
+    The function `of` returns the vector of a row.
+    """
 
     of: RowFunction
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the number of each row's group, and the row's vector, shape (n, 1 + length of the vector)."""
+        """Return the group number and the vector of each row, shape (n, 1 + length of the vector)."""
         return np.vstack([block.codes[0], self.of(block).T]).T
 
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """Rows (number of the cell, value); a group's cells are the intervals between its released cut points.
+    """Pairs (number of the row's cell, value of the row); the cells are intervals between released cut points.
 
-    Cells are numbered group by group: cell ``g (k + 1) + p`` has the values of group g that exceed p of its k cuts.
+    Each group has k cut points, and so k + 1 cells. Cells are numbered group by group: cell ``g (k + 1) + p`` has the
+    values of group g that exceed exactly p of the group's cut points.
 
     Parameters
     ----------
@@ -109,7 +116,7 @@ class InStretch:
     cuts: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the number of each row's cell, and the row's value, shape (n, 2)."""
+        """Return the cell number and the value of each row, shape (n, 2)."""
         values = self.of(block)
         groups, many = self.cuts.shape
         group = block.codes[0] if groups > 1 else np.zeros(len(values), dtype=np.intp)
@@ -119,7 +126,7 @@ class InStretch:
 
 @dataclass(frozen=True)
 class OnGrids:
-    """Indicators: whether a value is nonzero, and, for each grid's step, whether it is a nonzero multiple of the step.
+    """Indicators: whether a row's value is nonzero, and, for each step, whether it is a nonzero multiple of the step.
 
     Parameters
     ----------
@@ -146,7 +153,9 @@ def _nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class BinOf:
-    """Number k of the bin ``edges[k] <= x < edges[k + 1]`` of a value; the last bin contains its upper edge.
+    """Number k of the bin ``edges[k] <= x < edges[k + 1]`` that contains a row's value x.
+
+    The last bin also contains its upper edge. Values outside all bins are counted in the first or the last bin.
 
     Parameters
     ----------

@@ -14,14 +14,14 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Dummies:
-    """The dummies of a factor that is a main effect: each has the value `high` at its level and `low` elsewhere.
+    """The dummies of a factor that is a main effect: each dummy has the value `high` at its own level, else `low`.
 
     Parameters
     ----------
     columns : tuple of int
         Indices of the dummies among the coefficients.
     low, high : ndarray, shape (columns,)
-        Value of each dummy at other levels, and at its own level.
+        Value of each dummy at all other levels, and at its own level.
     """
 
     columns: tuple[int, ...]
@@ -33,9 +33,9 @@ class Dummies:
 class _Change:
     """Change of a row z from the reference level of a factor to one of the factor's levels.
 
-    At the reference level the design columns of the row are ``z'base + low``, shape (coefficients,), and its linear
-    predictor is ``z'theta + eta``. At the other level, `move` is added to the columns and `step` to the linear
-    predictor.
+    At the reference level, the design columns of the row are ``z'base + low``, shape (coefficients,), and its linear
+    predictor is ``z'theta + eta``. At the other level, the design columns are larger by the vector `move`, and the
+    linear predictor is larger by the number `step`.
     """
 
     base: FloatArray
@@ -50,9 +50,10 @@ class _Change:
 class EffectParts:
     """Parts of a row's contribution to average marginal effects at a released theta, divided by their largest sizes.
 
-    A row has these parts, times its weight: 1; the slope, the derivative of the mean response with respect to eta; the
-    derivative of the slope with respect to theta; and, for each dummy, the change of the mean response from the
-    reference level to the level of the dummy, and the derivative of this change with respect to theta.
+    A row's parts are, in this order: the number 1; the slope (the derivative of the mean response with respect to the
+    linear predictor eta); the derivative of the slope with respect to theta; and, for each dummy, the change of the
+    mean response from the reference level to the level of the dummy, and the derivative of this change with respect to
+    theta. All parts are multiplied by the row's weight.
 
     Parameters
     ----------
@@ -80,12 +81,12 @@ class EffectParts:
 
     @property
     def every(self) -> FloatArray:
-        """Matrix that selects the design's columns from a row z of design columns, offset and response."""
+        """Matrix E, shape (width, coefficients): z'E has the design's columns of a row z."""
         return np.eye(len(self.theta))[:, : self.coefficients]
 
     @property
     def changes(self) -> tuple[_Change, ...]:
-        """For each dummy, the change of the columns from the reference level to the dummy's level."""
+        """For each dummy, the change of a row from the factor's reference level to the level of the dummy."""
         found: list[_Change] = []
         for group in self.groups:
             at = list(group.columns)

@@ -120,22 +120,23 @@ class Concomitant:
 
     @property
     def weight(self) -> float:
-        """Factor of the score of log sigma: the largest for which the joint score's length is at most `radius`."""
+        """Largest factor of the score of log sigma for which the joint score's length is at most `radius`."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property
     def largest(self) -> float:
-        """The largest value of chi, the score of log sigma; it is subtracted from the chi of each row."""
+        """Largest value of chi, the score of log sigma; this number is subtracted from the chi of each row."""
         return (self.loss.clip**2 - self.kappa) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class ConcomitantScores:
-    r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of rows, of length at most c C, lambda = 2 C / c.
+    r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of rows, with length at most c C, where lambda = 2 C / c.
 
-    Here c is the clip of psi, C^2 = `curvature` and chi the score of log sigma (see `Concomitant`). With ``s = w psi^2
-    / c^2`` in [0, 1] the squared length of the first part is at most ``c^2 C^2 s``, and the squared length of the
-    second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``: together at most ``c^2 C^2 (1
+    Here c is the clipping threshold of psi, C^2 is `curvature`, and chi is the score of log sigma (see `Concomitant`).
+    With ``s = w psi^2 / c^2`` in [0, 1] the squared length of the first part is at most ``c^2 C^2 s``, and the squared
+    length of the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``: together at most
+    ``c^2 C^2 (1
     - s + s^2) <= c^2 C^2``.
 
     Parameters

@@ -24,7 +24,7 @@ class Likelihood(Loss):
     family : Family
         The family, whose `unit` is the largest response.
     center, half : float
-        Centre and half-range of the response: it is ``center + half v``, with v its value scaled to [-1, 1].
+        Centre and half-range of the response ``center + half v``, where v is the response scaled to [-1, 1].
     """
 
     family: Family
@@ -53,26 +53,26 @@ class Likelihood(Loss):
         return replace(self, family=family, center=center, half=half)
 
     def transform(self, y: FloatArray) -> FloatArray:
-        """Return the transformed response of the initial least-squares fit, rescaled from its range to [-1, 1]."""
+        """Return the response of the initial least-squares fit: the transformed y, rescaled to [-1, 1]."""
         low, high = self.family.transformed_range
         t: FloatArray = 2 * (self.family.transform(self.response(y)) - low) / (high - low) - 1
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Return the mean of the transformed response, rescaled from [-1, 1] to the range of the family's transform."""
+        """Return a mean of the family's transformed response, given the mean on the scale [-1, 1] of `transform`."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
     @property
     def transformed_half(self) -> float:
-        """Half of the range of the transformed response."""
+        """Half of the range of the transformed response, before it is rescaled to [-1, 1]."""
         low, high = self.family.transformed_range
         return (high - low) / 2
 
 
 @dataclass(frozen=True)
 class CheckLoss(Loss):
-    """The check loss of the tau-quantile, smoothed if half_width > 0, by a uniform kernel on [-half_width, half_width].
+    """The check loss of the tau-quantile; if `half_width` is positive, it is smoothed by a uniform kernel.
 
     psi is ``tau - 1{y < eta}`` without smoothing. With smoothing, psi is the mean of ``tau - 1{y < eta + u}`` over u in
     [-half_width, half_width], and its slope is at most ``1 / (2 half_width)``, even if the density of the responses is
@@ -162,7 +162,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Indicators of small residuals of a row z, times its weight: ``|y - z'theta| <= width``, one for each width."""
+    """Indicators ``|y - z'theta| <= width`` of small residuals of a row z, one per width, times the row's weight."""
 
     theta: FloatArray
     widths: tuple[float, ...]
@@ -174,9 +174,10 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class BinOfResidual:
-    """Number of the bin in which a row's ``y - z'theta`` lies: bin k from 1 on begins at ``low + (k - 1) width``.
+    """Number of the bin that contains the residual ``y - z'theta`` of a row z.
 
-    Bin 0 has all smaller values; the set `Cells` puts larger values into its last cell.
+    Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the given width. Residuals below `low` get a number of
+    at most 0, which the set `Cells` counts in bin 0; larger residuals than the last bin's are counted in the last bin.
     """
 
     theta: FloatArray
@@ -191,7 +192,10 @@ class BinOfResidual:
 
 @dataclass(frozen=True, eq=False)
 class StretchedResiduals:
-    """Residuals ``y - z'theta`` of rows z on the scale asinh(residual / unit): linear near 0, else logarithmic."""
+    """Residuals ``y - z'theta`` of rows z on the scale ``asinh(residual / unit)``.
+
+    The scale is linear near 0 and logarithmic far from 0.
+    """
 
     theta: FloatArray
     unit: float
@@ -227,8 +231,9 @@ class LogSizes:
 class Shortened:
     """Rows for a kernel estimate of the Hessian of a check loss with scores clipped at `radius` (Powell 1991).
 
-    The predictors w = z'P of a row z are multiplied by the root of ``weight min(1, radius / |w|)`` if its residual
-    ``y - z'theta`` is below `width` in size, else by zero. The products add up to ``2 width`` times the Hessian.
+    The predictors w = z'P of a row z are multiplied by the root of ``weight min(1, radius / |w|)`` if the row's
+    residual ``y - z'theta`` is smaller than `width` in absolute value, and by zero otherwise. The sum of the products
+    ww' over the rows is ``2 width`` times the estimate of the Hessian.
     """
 
     P: FloatArray
@@ -263,17 +268,18 @@ class ClippedScores:
 
 @dataclass(frozen=True, eq=False)
 class LossRows:
-    """Rows (weight, w, y, eta): preconditioned predictors w = z'P of a row z, response y, predictor eta = z'theta.
+    """Vectors (weight, w, y, eta) of rows z: predictors w = z'P, response y, and linear predictor eta = z'theta.
 
-    Mechanisms that minimise a sum of losses minimise the sum of ``weight l(w't + eta; y)`` over t.
+    A mechanism minimises the sum of the losses ``weight l(w't + eta; y)`` over t.
 
     Parameters
     ----------
     P : ndarray, shape (width, m)
+        Matrix that gives the preconditioned predictors w = z'P of a row z.
     theta : ndarray, shape (width,)
         Released coefficients of the linear predictor.
     center, half : float
-        Centre and half-range of the response: it is ``center + half v``, with v its value scaled to [-1, 1].
+        Centre and half-range of the response ``y = center + half v``, where v is the response scaled to [-1, 1].
     """
 
     P: FloatArray
@@ -296,10 +302,11 @@ def _lengths(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MallowsRows:
-    """Rows ``w sqrt(weight slope)`` for the Hessian, or scores ``w weight psi``, with predictors w, at released theta.
+    """Vectors ``w sqrt(weight slope)`` for the Hessian, or scores ``w weight psi``, of rows with predictors w.
 
-    The weight of a row is lowered for high leverage (Mallows), to ``min(weight, radius / |u|, curvature / |u|^2)`` with
-    predictors ``u = z'Q``; this is the largest weight that the set `WeightedLosses` allows.
+    The Hessian or the score is computed at a released theta. The weight of a row is lowered for high leverage
+    (Mallows), to ``min(weight, radius / |u|, curvature / |u|^2)`` with predictors ``u = z'Q``; this is the largest
+    weight that the set `WeightedLosses` allows.
 
     Parameters
     ----------
@@ -311,9 +318,9 @@ class MallowsRows:
     theta : ndarray, shape (width,)
         Released coefficients of the linear predictor z'theta.
     radius, curvature : float
-        Limits of weight times length, and weight times squared length, of a row's u.
-    squared : bool
-        Whether to return rows whose products add up to the Hessian; otherwise rows that add up to the score.
+        Largest ``weight |u|`` and largest ``weight |u|^2`` of a row.
+        squared : bool
+            Whether to return vectors whose products add up to the Hessian; otherwise, scores are returned.
     """
 
     loss: Loss

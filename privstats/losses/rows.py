@@ -1,9 +1,9 @@
-"""Functions that compute a vector from a row; their parameters are constants and earlier releases.
+"""Functions that compute a vector from a row; the parameters of the functions are constants and earlier releases.
 
 A row is z = (columns of the design, offset if any, response), and ``block.times(M)`` is z'M for each row of a block. A
-row's weight in [0, 1] multiplies its score; the root of the weight multiplies vectors whose products are summed. No
-privacy claim rests on this code: sets bound the results, and a trial run on synthetic rows checks that each row is
-processed independently of the others.
+row's score is multiplied by the row's weight in [0, 1]; a vector whose products are summed is multiplied by the root of
+the weight. No privacy guarantee depends on this code: sets clamp the results, and a trial run on synthetic rows checks
+that each row is processed independently of all other rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RowBlock(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Linear functions z'M of a row z, with M the given matrix."""
+    """Linear functions z'M of a row z, where M is the given matrix."""
 
     matrix: FloatArray
 
@@ -44,7 +44,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Rows (weight, z'M) of a row z, for the set `Squares`: sums of weights, of the values z'M and of their squares."""
+    """Vector (weight, z'M) of a row z, for the set `Squares`, which sums weights, values z'M and squared values."""
 
     matrix: FloatArray
 
@@ -54,7 +54,7 @@ class WeightedColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedLinear:
-    """Linear functions z'M of a row z times the root of the row's weight; so products have the weight as a factor."""
+    """Linear functions z'M of a row z, times the root of the row's weight, so that products have the full weight."""
 
     matrix: FloatArray
 
@@ -64,7 +64,7 @@ class WeightedLinear:
 
 @dataclass(frozen=True, eq=False)
 class SquaredColumns:
-    """Squares of linear functions z'M of a row z, times the row's weight; all in [0, 1], for the set `Fractions`."""
+    """Squares of linear functions z'M of a row z, times the row's weight, for the set `Fractions` ([0, 1])."""
 
     matrix: FloatArray
 
@@ -75,7 +75,7 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row z, times the row's weight, for losses of degree one in the row (check losses)."""
+    """Linear functions z'M of a row z, times the row's weight, for check losses, which are homogeneous of degree 1."""
 
     matrix: FloatArray
 
@@ -96,7 +96,10 @@ class RootWeighted:
 
 @dataclass(frozen=True, eq=False)
 class CodedColumns:
-    """A row's level numbers of some factors, then (1, z'M) times the root of its weight; for set `CodedProducts`."""
+    """Level numbers of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
+
+    The vectors are for the set `CodedProducts`.
+    """
 
     factors: tuple[int, ...]
     matrix: FloatArray
@@ -108,7 +111,7 @@ class CodedColumns:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores ``w psi(eta, y)`` of a row z times the weight, with predictors w = z'P and linear predictor eta = z'theta.
+    """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P and linear predictor eta = z'theta.
 
     Parameters
     ----------
@@ -133,7 +136,10 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BesideLevel:
-    """Rows (level number of a factor, scores), for second moments of scores by level (the set `LevelProducts`)."""
+    """Vectors (level number of the row, score of the row), for second moments of scores by the levels of one factor.
+
+    The vectors are for the set `LevelProducts`.
+    """
 
     factor: int
     of: Scores
@@ -144,7 +150,7 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Predictors w of a row times the root of weight times ``slope(eta, y)``: their products add up to the Hessian."""
+    """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``; the products add up to the Hessian."""
 
     loss: Loss
     P: FloatArray
@@ -170,7 +176,7 @@ class RowResiduals:
 
 @dataclass(frozen=True, eq=False)
 class SquaredResiduals:
-    """Squared residual ``(y - z'theta)^2`` of a row z with response y, divided by ``largest^2``, times the weight."""
+    """Squared residual ``(y - z'theta)^2`` of a row z, divided by ``largest^2``, at most 1, times the row's weight."""
 
     theta: FloatArray
     largest: float
@@ -218,11 +224,11 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Rows (weight, predictors, residual, 0) for the loss `ClippedSquares`; their scores are the clipped scores.
+    """Vectors (weight, predictors, residual, 0) for the loss `ClippedSquares`, with the scores of `ProductClip`.
 
-    The weight, the predictors and the residual of each row are rescaled for this purpose: the loss ``w Huber_c(r -
-    x't)`` with the row's threshold c equals ``w (c / k)^2 Huber_k((r - x't) k / c)``, with the threshold k = `farthest`
-    for all rows.
+    The weight, the predictors and the residual of each row are rescaled so that all rows have the same threshold k =
+    `farthest`: the loss ``w Huber_c(r - x't)`` with the row's threshold c equals ``w (c / k)^2 Huber_k((r - x't) k /
+    c)``.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -301,11 +307,11 @@ class LogDistance:
 
 @dataclass(frozen=True, eq=False)
 class HeldBeside:
-    """Linear functions z'M of a row z, times the root of its weight; all but one of the functions are clipped jointly.
+    """Linear functions z'M of a row z, times the root of its weight; all functions except one are clipped jointly.
 
-    The vector of all functions except the function with index `one` is multiplied by a common factor, so that its
-    length is at most `length`. If the function with index `one` is the constant 1, the whole vector lies in a ball,
-    although the constant is not reduced.
+    All functions except the function with index `one` are multiplied by a common factor, so that the vector of these
+    functions has a length of at most `length`. If the function with index `one` is the constant 1, the whole vector
+    lies in a ball, although the constant is not reduced.
     """
 
     matrix: FloatArray
@@ -323,9 +329,10 @@ class HeldBeside:
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Vectors (1, z'M) of rows z times the root of weight and kernel: for second moments of rows near a quantile.
+    """Vectors (1, z'M) of rows z, times the root of weight times kernel, for second moments of rows near a quantile.
 
-    The kernel is Epanechnikov's, ``1 - u^2`` for a residual of u times `width`, -1 < u < 1 (Powell 1991).
+    The kernel is Epanechnikov's (Powell 1991): ``1 - u^2`` if the row's residual ``y - z'theta`` is u times `width`
+    with ``|u| < 1``, and 0 otherwise.
     """
 
     matrix: FloatArray
@@ -376,7 +383,10 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Whether a row's level of each factor is marked in the factor's mask; None in place of a mask marks all levels."""
+    """Whether the row's levels in all factors belong to given sets of levels.
+
+    `kept` has a mask of levels for each factor; None in place of a mask means all levels of the factor.
+    """
 
     kept: tuple[NDArray[np.bool_] | None, ...]
 
