@@ -1,6 +1,6 @@
 """Privacy mechanisms, the only code that draws noise. Each file states and implements one privacy theorem.
 
-`ADDITIVE` maps the names of the noise laws, the values of `noise=`, to the additive mechanisms.
+`ADDITIVE` maps each value of the argument `noise=`, the name of a noise law, to an additive mechanism.
 """
 
 from privstats.mechanisms.additive.cube import Cube

@@ -1,6 +1,7 @@
-"""Mechanisms: each class is a sampler with its privacy theorem. A release satisfies the guarantee given for its query.
+"""Base classes of mechanisms. Each mechanism is a sampler with its privacy theorem.
 
-A new additive mechanism has one method, `Additive.noise`: the noise law for a guarantee and a sensitivity.
+A release satisfies the privacy guarantee that is given with its query. A new additive mechanism has one method,
+`Additive.noise`, which returns the noise law for a guarantee and a sensitivity.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-DRAWN_BITS = 30  # draws computed from 53-bit uniform numbers are rounded to grids of about 2^30 points
+DRAWN_BITS = 30  # log2 of the number of grid points to which draws of 53-bit uniform numbers are rounded
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -33,7 +34,7 @@ class ProvedBound(Protocol):
     size : float
         The bound, positive.
     weights : ndarray, shape (dim,)
-        Positive: a coordinate of large weight gets little noise.
+        Positive weights of the coordinates; a coordinate with a larger weight gets less noise.
     pairs : tuple of two integer arrays, shape (dim,), or None
         Rows and columns of the coordinates, i <= j, if the coordinates are entries of a symmetric matrix.
     """
@@ -53,17 +54,18 @@ class SealedValues(Protocol):
     """
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
-        """Yield the result of `take` on each part of the values, shape (m, dim). A scan may be a pass over the data.
+        """Yield the result of the function `take` for each part of the values, an array of shape (m, dim).
 
-        A part may be processed by another process, so `take` must be an object that can be pickled, such as a frozen
-        dataclass with a method `__call__`, and its result should be smaller than the part.
+        Each scan may be a new pass over the data. A part may be processed by another process. So `take` must be an
+        object that can be pickled, such as a frozen dataclass with a method `__call__`, and its result should be
+        smaller than the part.
         """
 
     def all(self) -> FloatArray:
-        """Return all values, shape (n, dim), gathered in memory."""
+        """Return all values as one array in memory, shape (n, dim)."""
 
     def cell(self, k: int) -> SealedValues:
-        """Return the values of one cell (group of rows) of a partition; only mechanisms can access them."""
+        """Return the values of the rows in cell k of a partition of the rows, again in a sealed container."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,12 @@ class Mechanism(ABC):
     label : str
         Short name, for plans and digests.
     needs_delta : bool
-        Whether the mechanism satisfies (eps, delta) only.
+        Whether the mechanism can satisfy (eps, delta)-DP only, and not pure eps-DP.
     normal : bool
         Whether the noise is normal, so that the guarantee is in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        Bytes of memory per row that the mechanism needs at most, in addition to two copies of the values, if it needs
-        the values of all rows at once in one process; else 0. Measured by `benchmarks.gathered`.
+        For a mechanism that needs the values of all rows at once in one process: the most bytes of memory per row that
+        it uses, in addition to two copies of the values, as measured by `benchmarks.gathered`. Otherwise 0.
     """
 
     label: ClassVar[str]
@@ -111,8 +113,8 @@ class Mechanism(ABC):
         name : str
             Label of the query.
         exact : Total or RowValues
-            The exact answer, or the values of rows. Only the gate (the code that reads rows) has these, and only
-            mechanisms receive them.
+            The exact answer, or the values of all rows. Only the gate (the code that reads rows) can compute the
+            answer or the values, and only mechanisms receive them.
         promise, within, relation
             See `law`.
         rng : Rng
@@ -122,17 +124,20 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ScaledLaw(ABC):
-    """A noise law: a standard law times a public `scale`, shape (dim,); coordinates are uncorrelated."""
+    """A noise law: a draw of a standard law times a public `scale`, shape (dim,).
+
+    The coordinates are uncorrelated, unless a subclass has its own method `covariance`.
+    """
 
     scale: FloatArray
 
     @abstractmethod
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
-        """Return draws of the standard law (scale 1), ``shape = (size, dim)``."""
+        """Return independent draws of the standard law (scale 1), as an array of shape ``shape = (size, dim)``."""
 
     @abstractmethod
     def standard_variance(self, dim: int) -> float | FloatArray:
-        """Return the variance of a coordinate of the standard law: one number, or an array of shape (dim,)."""
+        """Return the variance of each coordinate of the standard law: one number for all, or an array, shape (dim,)."""
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws of the noise, shape (size, dim)."""
@@ -149,9 +154,9 @@ class ScaledLaw(ABC):
 
 @dataclass(frozen=True)
 class Additive(Mechanism):
-    """Noise of a known law, scaled to the sensitivity, added to an exact total.
+    """Base class of mechanisms that add noise of a known law, scaled to the sensitivity, to an exact total.
 
-    Inference uses the same law object from which the noise was drawn.
+    Statistical inference uses the law object from which the noise was drawn.
 
     Attributes
     ----------
@@ -168,7 +173,7 @@ class Additive(Mechanism):
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):
             law = self.noise(promise, within.sensitivity(self.norm, relation))
-        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # no coordinate may go without noise
+        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # every coordinate must have noise
             raise OptionError("the noise of a question is not a positive number; the budget is too small or too large")
         return law
 
@@ -180,10 +185,11 @@ class Additive(Mechanism):
 
 @dataclass(frozen=True)
 class KNorm(Additive):
-    """K-norm noise v: density proportional to ``exp(-eps |weights * v|_K / size)``, with K the norm's unit ball.
+    """K-norm mechanism: noise v with density proportional to ``exp(-eps |weights * v|_K / size)``.
 
-    Privacy: eps. Neighbours move the weighted total by at most `size` in the norm, hence the log density by at most
-    eps, by the triangle inequality (Hardt and Talwar 2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
+    K is the unit ball of the norm. Privacy: eps. The weighted totals of neighbours differ by at most `size` in the
+    norm. So, by the triangle inequality, the log densities of their releases differ by at most eps (Hardt and Talwar
+    2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
     """
 
     unit_law: ClassVar[type[ScaledLaw]]
@@ -193,7 +199,10 @@ class KNorm(Additive):
 
 
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
-    """Return values rounded to a public grid of step about ``2^-bits size``, so that last bits carry no information."""
+    """Return values rounded to a public grid with a step of about ``2^-bits size``.
+
+    After rounding, the last bits of a value carry no information about the rows.
+    """
     step = math.ldexp(1.0, math.frexp(size)[1] - 1 - bits)
     return np.rint(values / step) * step
 
@@ -202,14 +211,14 @@ def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
     """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 of `size`.
 
     The draws are 53-bit uniform numbers scaled to a box. The set of floats that can occur depends on the box, and so on
-    the rows. Along each side of a box at most four times as long as `size`, at least 2^20 of these floats are rounded
-    to each grid point. So the probability of a grid point does not show which floats could occur.
+    the rows. If no side of the box is longer than four times `size`, at least 2^20 of the possible floats along a side
+    are rounded to each grid point. So the probability of a grid point does not reveal which floats could occur.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 
 
 def check_grid(low: float, high: float, step: float) -> None:
-    """Refuse a grid with a step below 2^-30 of its range, for mechanisms that do not draw grid points as integers.
+    """Refuse a grid with a step below 2^-30 of its range; for mechanisms that do not draw grid points as integers.
 
     Raises
     ------

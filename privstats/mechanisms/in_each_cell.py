@@ -18,13 +18,14 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 
 @dataclass(frozen=True)
 class InEachCell(Mechanism):
-    """Apply the mechanism `each` to the values, or the total, of every cell of a partition of the rows, in order.
+    """Apply the mechanism `each` to the values, or to the total, of every cell of a partition of the rows, in order.
 
-    Privacy: a row is in one cell only, and adding or removing it changes the values of that cell alone. So the releases
-    of all cells together have the guarantee of `each` (McSherry 2009, Theorem 4). Neighbours differ by up to ``rows``
-    added or removed rows, or twice as many if rows are replaced, since a replaced row may leave one cell and enter
-    another. `each` gets the guarantee for one such step (`of_one_step`), so that all steps together satisfy the whole
-    guarantee. The number of rows in a cell is not public.
+    Privacy: a row is in one cell only. Adding or removing the row changes the values of this cell alone. So the
+    releases of all cells together have the guarantee of one release by `each` (McSherry 2009, Theorem 4). Neighbours
+    differ by up to ``relation.rows`` added or removed rows, or, if rows are replaced, by twice this number, since a
+    replaced row may leave one cell and enter another. `each` is used with the guarantee for one added or removed row
+    (`of_one_step`), so that all these changes together satisfy the whole guarantee. The number of rows in a cell is not
+    public.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class InEachCell(Mechanism):
         return self.each.gathers
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
-        """Return the law of the noise that `each` adds in one cell."""
+        """Return the law of the noise of the mechanism `each` in one cell; None if the law depends on the rows."""
         return self.each.law(of_one_step(self.each, promise, relation), within.inner, ONE_STEP)
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -66,7 +67,10 @@ class InEachCell(Mechanism):
 
 
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
-    """Return the guarantee that `each` needs for one added or removed row; for eps-DP mechanisms it is in eps."""
+    """Return the guarantee that `each` must satisfy for one added or removed row, so that `promise` holds for all.
+
+    For mechanisms that satisfy pure eps-DP, the guarantee is in eps.
+    """
     pure = not (each.needs_delta or each.normal)
     steps = relation.rows * (2 if relation.exchange else 1)
     return (promise.as_pure() if pure else promise).for_group(steps)

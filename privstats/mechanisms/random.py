@@ -1,8 +1,9 @@
-"""Random numbers: the only file that generates them.
+"""Random numbers: no other file of the package generates random numbers.
 
-Every stream is ChaCha20 (20 rounds, 256-bit key). By default the key comes from the operating system.
-If the user gives a seed, it is hashed with the digest of the plan and the index of the call: the same call gets
-the same noise, and different calls get independent noise. Such results are labelled "seeded: not private".
+Every stream of random numbers is ChaCha20 (20 rounds, 256-bit key). By default the key comes from the operating system.
+If the user gives a seed, the key is a hash of the seed, the digest of the plan, and the index or label of the stream.
+So the same call gets the same noise, and different calls get independent noise. Results with a seed are labelled
+"seeded: not private".
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class NoiseSource:
 
     @property
     def seeded(self) -> bool:
-        """Whether the noise comes from a seed, so that anyone who knows the seed can compute it."""
+        """Whether the noise comes from a seed, so that anyone who knows the seed can compute the noise."""
         return self.seed is not None
 
     def generator(self, digest: str, index: int) -> Generator:
@@ -96,7 +97,7 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
     ----------
     seed : int or None
         With None, the key of each stream comes from the operating system, so that no two calls share noise, even in
-        forked processes. With a seed, the same streams are repeated.
+        forked processes. With a seed, every call gives the same streams.
     digest : str
         Digest of the plan.
 
@@ -123,5 +124,8 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
 
 
 def public_stream(index: int) -> Generator:
-    """Return a generator with a fixed key for post-processing, such as simulations of public laws; never for noise."""
+    """Return a generator of random numbers with a fixed key, for post-processing such as simulations of public laws.
+
+    Noise is never drawn from this generator.
+    """
     return _stream(_key("simulation", index))

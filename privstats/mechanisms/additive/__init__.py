@@ -1,4 +1,4 @@
-"""Noise of a known law, added to exact totals."""
+"""Mechanisms that add noise of a known law (distribution) to exact totals."""
 
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.laplace import Laplace

@@ -1,9 +1,11 @@
-"""A convex body that contains all differences of two rows' moments: gauge, uniform sampling, second moments.
+"""A convex body that contains all differences of two rows' moments: its norm, uniform points, and second moments.
 
-A row z in [-1, 1]^q contributes ``t(z) = (z_j; 2 z_j^2; z_j z_k, j < k)``: squares are *doubled*, so that every
-coordinate u of a difference ``t(z) - t(z')`` lies in [-2, 2]. Write a_j = |u_j|, d_j = a_j - 1, (x)_+ = max(x, 0).
+A row z in [-1, 1]^q contributes the moments ``t(z) = (z_j; 2 z_j^2; z_j z_k, j < k)``. Squares are multiplied by 2, so
+that every coordinate of a difference ``u = t(z) - t(z')`` lies in [-2, 2]. The coordinates of u are the linear
+coordinates u_j, the square coordinates u_jj and the cross-product coordinates u_jk. Let a_j = |u_j|, d_j = a_j - 1 and
+(x)_+ = max(x, 0).
 
-The *body* K is the set of all u whose coordinates satisfy, for all j and all j < k,
+The *body* K is the set of all u whose coordinates satisfy two conditions, for all j and all j < k:
 
 * K_2: ``a_j <= 2`` and ``|u_jj| <= 2 - 2 (d_j)_+^2``, the hull of {(z - z', 2 z^2 - 2 z'^2)};
 * K_3: ``|u_jk| <= 2`` and ``a_j + a_k + |u_jk| <= 4``, the hull of {(z_j - z'_j, z_k - z'_k, z_j z_k - z'_j z'_k)}.
@@ -33,9 +35,10 @@ import numpy as np
 from privstats.numerics.law import FloatArray, Rng
 
 CELLS = 2048  # number of cells of [0, 1] on which the envelope (see `sample_body`) is constant
-BATCH = 4096  # largest number of proposals of the rejection sampler in a batch
+BATCH = 4096  # largest number of proposals in one batch of the rejection sampler
 POINTS = 1 << 14  # number of quadrature points for second moments
-Parts = tuple[FloatArray, FloatArray, FloatArray]  # linear (n, q), squares (n, q), cross (n, q (q - 1) / 2)
+# linear coordinates, shape (n, q), squares, shape (n, q), and cross products, shape (n, q (q - 1) / 2)
+Parts = tuple[FloatArray, FloatArray, FloatArray]
 
 _CUTS = {  # directions w up to permutations and signs (see `_cuts`), in the order of the coordinates of t(z)
     2: """
@@ -52,21 +55,21 @@ _CUTS = {  # directions w up to permutations and signs (see `_cuts`), in the ord
         24 21 16 24 -13 -2 0 -24 21  6 6 0 5 3 0 -6 0 0  8 8 0 1 0 9 4 12 -12
     """,
 }
-# simulated second moments of the hull; simulate them again when `_CUTS` changes
+# simulated results of `second_moments_hull` by q; they must be simulated again when `_CUTS` changes
 _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 
 
 def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norm, with the body K as unit ball, of n points, shape (n,).
+    """Return the norms of n points, shape (n,), in the norm whose unit ball is the body K.
 
     The points are given by their linear coordinates u_j and square coordinates u_jj, both of shape (n, q), and their
     cross-product coordinates u_jk, shape (n, q (q - 1) / 2), with the pairs j < k in the order of ``np.triu_indices(q,
     1)``.
 
-    K_2 and K_3 are defined in the module. With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if
-    ``b >= 2 a``; otherwise it solves ``b = 2 r - 2 (a - r)^2 / r``: ``r = 2 a^2 / (4 a - b)``, at least a / 2. The
-    conditions of K_3 give ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of
-    all these numbers.
+    K_2 and K_3 are the two conditions in the module's docstring. With ``a = |u_j|`` and ``b = |u_jj|`` the norm with
+    unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it is the solution r of ``b = 2 r - 2 (a - r)^2 / r``, which is
+    ``r = 2 a^2 / (4 a - b)``, at least a / 2. The norm with unit ball K_3 is ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) /
+    4)``. The norm with unit ball K is the largest of all these numbers.
     """
     a, b, c = np.abs(linear), np.abs(squares), np.abs(cross)
     flat = b >= 2 * a
@@ -76,7 +79,7 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norm of n points, shape (n,); the unit ball of this norm is the body H (see the module)."""
+    """Return the norms of n points, shape (n,), in the norm whose unit ball is the body H (see the module)."""
     values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
     sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
     return np.maximum(gauge(linear, squares, cross), sides)
@@ -98,7 +101,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     d_j) / 2) J^{q - k}``. Because of ``1 - x <= e^{-x}`` and Hoelder's inequality, the target density is at most
     ``prod_A g_k(d_i)``, with ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}`` and ``M_k(d) = int_0^1 (1
     - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``. The function g_k is decreasing. So a step
-    function whose value on each of the CELLS cells is g_k at the left end of the cell is nowhere smaller than g_k; this
+    function whose value on each of the CELLS cells is g_k at the left end of the cell is nowhere smaller than g_k. This
     step function is the envelope. A proposal consists of a number k, drawn with probability proportional to ``C(q, k)
     (int envelope)^k``, and of k independent numbers d_i, drawn from the envelope. The proposal is accepted with a
     probability equal to the target density divided by the product of the envelopes at the d_i.
@@ -107,7 +110,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     done = 0
     while done < size:
         d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
-        # the k coordinates in A, with |u_j| > 1, are a uniform random subset
+        # all subsets of k coordinates with |u_j| > 1 have the same probability
         d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)
         new = slice(done, done + len(d))
         linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)
@@ -131,10 +134,10 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body K.
 
-    The mean square is 0 for a kind of coordinates that does not exist (cross products if q = 1). Given the d_j of the
-    indices in A (see `sample_body`), the integrals over the other coordinates are computed exactly. The integrals over
-    the k numbers d_j are averages over a Kronecker sequence (coordinate i of point m is ``m 2^(i / (k + 1)) mod 1``, i
-    = 1..k), transformed by the quantile function of the envelope. The relative error is below 3e-4 for q <= 31.
+    If q = 1, there are no cross products, and their mean square is 0. Given the d_j of the indices in A (see
+    `sample_body`), the integrals over all other coordinates are computed exactly. The integrals over the k numbers d_j
+    are averages over a Kronecker sequence (coordinate i of point m is ``m 2^(i / (k + 1)) mod 1``, i = 1, ..., k),
+    transformed by the quantile function of the envelope. The relative error is below 3e-4 for q <= 31.
     """
     weights, _, sums = _steps(q)
     shares = weights / weights.sum()
@@ -151,8 +154,8 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
 def second_moments_hull(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body H.
 
-    For q = 2 and 3 the values were simulated by `benchmarks/hull_moments.py` and are given to 4 decimals. For other q,
-    H is the body K, and `second_moments_body` computes them.
+    For q = 2 and 3 the mean squares were simulated by `benchmarks/hull_moments.py`, to 4 decimals. For any other q, H
+    is the body K, and `second_moments_body` computes the mean squares.
     """
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
@@ -165,10 +168,11 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 
 @cache
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the tables from which `sample_body` draws its proposals.
+    """Return three tables from which `sample_body` draws its proposals.
 
-    These are the weights of k = 0..q, shape (q + 1,); the heights of the envelope of g_k on the CELLS cells of [0, 1],
-    one row for each k = 1..q; and the envelope's distribution function at the edges of the cells, shape (q, CELLS + 1).
+    The first has the weights of k = 0, ..., q, shape (q + 1,). The second has the heights of the envelope of g_k on the
+    cells of [0, 1], shape (q, CELLS), one row for each k = 1, ..., q. The third has the distribution function of each
+    envelope at the edges of the cells, shape (q, CELLS + 1).
     """
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
@@ -180,9 +184,9 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Make `proposals` proposals, and return ``d_j = |u_j| - 1`` of the accepted ones, shape (accepted, q).
+    """Make a number of proposals, and return the numbers ``d_j = |u_j| - 1`` of each accepted proposal.
 
-    In each row the positive d_j come first.
+    The result has one row of q numbers for each accepted proposal; the positive d_j come first.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
@@ -203,8 +207,8 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
     """Return the probability with which `sample_body` accepts each proposal, shape (n,).
 
-    Each row of `above`, shape (n, k), has the k proposed d_i; J, shape (n,), has the integrals over [0, 1] of the
-    function ``h(t) = prod_i (1 - (d_i - t)_+ / 2)``.
+    Each row of `above`, shape (n, k), has the k numbers d_i of one proposal. J, shape (n,), has the integral over [0,
+    1] of the function ``h(t) = prod_i (1 - (d_i - t)_+ / 2)`` for each proposal.
     """
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
@@ -212,10 +216,10 @@ def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
 
 
 def _overlaps(above: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Return the nodes t in [0, 1] and the weights of a quadrature rule for each row of `above`, each of shape (n, m).
+    """Return the m nodes in [0, 1] and the m weights of a quadrature rule for each row of `above`, shape (n, m) each.
 
-    The rule integrates p(t) h(t) exactly for every polynomial p of at most the given degree, where ``h(t) = prod_i (1 -
-    (d_i - t)_+ / 2)`` and the d_i are the entries of the row of `above`.
+    The rule integrates ``p(t) h(t)`` over [0, 1] exactly for every polynomial p of at most the given degree, where
+    ``h(t) = prod_i (1 - (d_i - t)_+ / 2)`` and the d_i are the entries of the row of `above`.
     """
     n, k = above.shape
     ends = np.concatenate([np.zeros((n, 1)), np.sort(above, axis=1), np.ones((n, 1))], axis=1)[:, :, None]
@@ -241,10 +245,11 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return four quantities for each row d of `above`, shape (4, n), for the averages of `second_moments_body`.
+    """Return four quantities for each row d of `above`, shape (4, n), which `second_moments_body` averages.
 
-    The first is the ratio target / envelope of `sample_body`. The others are this ratio times the mean squares, given
-    d, of a linear, a square and a cross-product coordinate of a point of K.
+    The first quantity is the ratio of the target density to the envelope at d (see `sample_body`). The three further
+    quantities are this ratio times the mean square, given d, of a linear, a square and a cross-product coordinate of a
+    uniform point of K.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
@@ -260,7 +265,11 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
 
 @cache
 def _cuts(q: int) -> FloatArray:
-    """Return all directions w of `_CUTS`, permuted and with changed signs, divided by their range h(w), as columns."""
+    """Return the vectors w / h(w) as columns, for all directions w that define the body H.
+
+    The directions are those in `_CUTS`, under all permutations and changes of sign of the q coordinates; h(w) is the
+    range of ``w't(z)``.
+    """
     j, k = np.triu_indices(q, 1)
     dim = 2 * q + len(j)
     pair = np.zeros((q, q), dtype=int)
@@ -279,13 +288,13 @@ def _cuts(q: int) -> FloatArray:
 def _range(w: FloatArray, q: int) -> float:
     """Return the range h(w), for w with integer entries: the largest minus the smallest ``w't(z)`` over z in [-1, 1]^q.
 
-    Among the points at which the polynomial is largest (or smallest), take a point on a face of the cube of the lowest
-    dimension. There the gradient along the face is zero and the Hessian along the face is regular; otherwise the
-    polynomial would be constant along a line that reaches a face of lower dimension. So one candidate per face is
-    enough. If the Hessian of the face is regular, the candidate is its stationary point, with the coordinates clipped
-    to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube, so the polynomial attains their
-    values. The Hessian has integer entries, so it is regular if and only if ``|det| >= 1``. The returned range is
-    increased by a factor 1 + 1e-12, to allow for rounding.
+    Among the points at which the polynomial is largest (or smallest), take a point that lies on a face of the cube of
+    the lowest possible dimension. At this point the gradient along the face is zero, and the Hessian along the face is
+    regular; otherwise the polynomial would be constant along a line that reaches a face of lower dimension. So one
+    candidate per face is enough. If the Hessian along the face is regular, the candidate is the stationary point of the
+    polynomial on the face, with coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates
+    lie in the cube, so the polynomial attains its values at the candidates. The Hessian has integer entries, so it is
+    regular if and only if ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12, to allow for rounding.
     """
     hessian = np.diag(4 * w[q : 2 * q])
     j, k = np.triu_indices(q, 1)

@@ -8,10 +8,10 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class CubeLaw(ScaledLaw):
-    """Noise with density proportional to ``exp(-|v|_inf)``: a Gamma(dim + 1) multiple of a uniform point of the cube.
+    """Noise v with density proportional to ``exp(-|v|_inf)``, drawn as r times a uniform point of the cube.
 
-    The variance of a coordinate is E r^2 / 3 = (dim + 1)(dim + 2) / 3, where r is the Gamma variable (Awan and
-    Slavkovic 2021, Proposition 4.13).
+    The cube is [-1, 1]^dim, and r is a Gamma(dim + 1) variable. The variance of a coordinate is E r^2 / 3 = (dim +
+    1)(dim + 2) / 3 (Awan and Slavkovic 2021, Proposition 4.13).
     """
 
     log_concave = True
@@ -30,8 +30,8 @@ class Cube(KNorm):
     """Cube noise, scaled to the linf sensitivity.
 
     Privacy: eps (`KNorm`, with K the cube). Neighbouring relation: the relation for which the sensitivity is computed.
-    Noise: a Gamma(dim + 1) variable times a uniform point of [-1, 1]^dim, exactly (Awan and Slavkovic 2021, Algorithm
-    7; the sensitivity in this algorithm must be the linf sensitivity Delta_inf).
+    Noise: a Gamma(dim + 1) variable times a uniform point of [-1, 1]^dim, drawn exactly (Awan and Slavkovic 2021,
+    Algorithm 7; the sensitivity in this algorithm must be the linf sensitivity Delta_inf).
     """
 
     label: ClassVar[str] = "cube"

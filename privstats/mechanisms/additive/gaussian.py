@@ -1,4 +1,4 @@
-"""Normal noise for Gaussian differential privacy: its exact scale replaces the classical sqrt(2 ln(1.25/delta))/eps."""
+"""Normal noise for Gaussian differential privacy, with the exact scale in place of sqrt(2 ln(1.25/delta))/eps."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +9,7 @@ from privstats.privacy.promise import Promise
 
 
 class NormalLaw(ScaledLaw):
-    """Normal noise with independent coordinates; standard deviation 1 before scaling."""
+    """Normal noise with independent coordinates; the standard law has standard deviation 1."""
 
     normal: ClassVar[bool] = True
 

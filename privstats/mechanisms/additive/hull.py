@@ -1,4 +1,4 @@
-"""Hull noise: the K-norm mechanism of the smallest known body that contains all differences of moments."""
+"""Hull noise: the K-norm mechanism for a convex body that contains all differences of two rows' moments."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # largest length q of a row's vector z (see `body`) for which the smaller body H is used; K if longer
+LARGEST_HULL = 3  # largest number q of columns for which the smaller body H of module `body` is used, else K
 
 
 @dataclass(frozen=True, eq=False)
 class HullLaw(ScaledLaw):
-    """Noise with density proportional to ``exp(-|v|_K)``: a Gamma(dim + 1) multiple of a uniform point of K.
+    """Noise v with density proportional to ``exp(-|v|_K)``, drawn as a Gamma(dim + 1) variable times a point of K.
 
-    K is the body of the module `body`, in which squares are multiplied by two. If no linear coordinates (products of a
-    column and the constant) are released, K is the box ``[-2, 2]^dim``. If a count is released, K is the Cartesian
-    product of this body or box and [-1, 1].
+    The point is uniform on K, the unit ball of the norm. K is the body of the module `body`, in which squares are
+    multiplied by two. If no linear coordinates (products of a column and the constant) are released, K is the box
+    ``[-2, 2]^dim``. If a count is released, K is the Cartesian product of this body or box and [-1, 1].
     """
 
     pairs: Pairs
@@ -43,7 +43,7 @@ class HullLaw(ScaledLaw):
 
     @property
     def _kinds(self) -> NDArray[np.int_]:
-        """Kind of each coordinate: 0 linear coordinate, 1 square, 2 cross product, 3 count."""
+        """Kind of each coordinate, shape (dim,): 0 for linear, 1 for square, 2 for cross product, 3 for count."""
         i, j = self.pairs
         return np.where(j == 0, 3, np.where(i == 0, 0, np.where(i == j, 1, 2)))
 
@@ -80,10 +80,10 @@ class Hull(Additive):
     """Noise from a convex body K of second moments, scaled to the sensitivity in the norm with unit ball K.
 
     Privacy: eps (`KNorm`, with K the body). Neighbouring relation: the relation for which the sensitivity is computed.
-    K contains the differences of the moments of any two rows, because it is an intersection of half-spaces and
-    cylinders that contain all such differences. Awan and Slavkovic (2021, section 6) use the intersection of the
-    cylinders alone; here further half-spaces are used if z, the vector of the predictors and the response, has at most
-    three entries. Noise: a Gamma(dim + 1) variable times a uniform point of K, by exact rejection.
+    K contains the difference of the moments of any two rows, because it is an intersection of half-spaces and
+    cylinders, each of which contains all these differences. Awan and Slavkovic (2021, section 6) use the intersection
+    of the cylinders alone. This class also uses half-spaces if z, the vector of the predictors and the response, has at
+    most three entries. Noise: a Gamma(dim + 1) variable times a uniform point of K, drawn exactly by rejection.
     """
 
     label: ClassVar[str] = "hull"

@@ -1,9 +1,9 @@
-"""Matrix-t noise: pure privacy for a whole matrix of second moments, scaled to its nuclear norm.
+"""Matrix-t noise: pure eps-DP for a whole matrix of second moments, with noise scaled to the nuclear norm.
 
-The law of a symmetric matrix W has density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
+The noise is a symmetric matrix W with density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
 
-Let W be a symmetric matrix of order k: a matrix M of order k - 1 with one more row and column, whose entries are the
-vector v and, on the diagonal, m. Let R be any matrix with ``R R' = I + M^2``. A vector w and a number t are defined by
+Let W be a symmetric matrix of order k. It consists of a matrix M of order k - 1 and one more row and column, with the
+vector v and the diagonal entry m. Let R be any matrix with ``R R' = I + M^2``. A vector w and a number t are defined by
 ``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 +
 t^2)``, and the change of variables from (v, m) to (w, t) has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So, if W has
 the law with exponent s_k, then M has the same law with exponent ``s_(k-1) = s_k - 1 / 2``, w has density proportional
@@ -47,26 +47,26 @@ ROW_BY_ROW = 32  # largest order of matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
-    """Return the exponent s of the noise density: privacy needs s > order / 2; the returned s gives small variances.
+    """Return the exponent s of the density of a noise matrix of the given order, chosen for small variances.
 
-    If `beyond` is positive, return the exponent of the law of a principal submatrix, of the given order, of a noise
-    matrix with `beyond` more rows and columns.
+    A density exists only for s > order / 2. If `beyond` is positive, return the exponent of the law of a principal
+    submatrix, of the given order, of a noise matrix with `beyond` more rows and columns.
     """
     return max(1.1 * (order + beyond) + 1, 3.0) - beyond / 2
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A principal submatrix of the released matrix, whose noise is independent of the other noise.
+    """A principal submatrix of the released matrix, whose noise is independent of the noise of all other entries.
 
     Parameters
     ----------
     indices : ndarray, shape (order,)
         Row and column indices of the submatrix.
     inside : ndarray, shape (dim,)
-        Mask of the released matrix's entries, stored as a vector, that belong to the submatrix.
+        Mask of the released entries (stored as a vector) that belong to the submatrix.
     hollow : bool
-        Whether the submatrix's first diagonal entry is not released, so that this entry has no noise.
+        Whether the first diagonal entry of the submatrix is not released; then the noise of this entry is 0.
     """
 
     indices: NDArray[np.intp]
@@ -87,10 +87,10 @@ class Part:
 class MatrixTLaw(ScaledLaw):
     """Law of the entries `pairs` of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
-    If no entry (0, j) with j > 0 is released, the noise of the count, entry (0, 0), is independent of the other noise.
-    If entries (0, j) are released and the count is not, W has this density among the matrices with W_00 = 0. A positive
-    `beyond` is for simulations only: W is then a principal submatrix of a noise matrix with `beyond` more rows and
-    columns. The noise added to a release always has beyond = 0.
+    If no entry (0, j) with j > 0 is released, the noise of the count, entry (0, 0), is independent of the noise of all
+    other entries. If entries (0, j) are released and the count is not released, W has this density on the matrices with
+    W_00 = 0. A positive `beyond` is for simulations only: W is then a principal submatrix of a noise matrix with
+    `beyond` more rows and columns. The noise added to a release always has beyond = 0.
     """
 
     pairs: Pairs
@@ -150,10 +150,11 @@ class MatrixT(Additive):
 
     Privacy: eps. The noise W has density proportional to ``det(I + W^2 / t^2)^-s`` on a space of symmetric matrices
     that contains all differences of neighbouring totals. The gradient of the log density, ``-2 s (W / t^2)(I + W^2 /
-    t^2)^-1``, has operator norm at most s / t, because 2 w / (1 + w^2) <= 1; so neighbours at nuclear distance D change
-    the log density by at most ``s D / t``, and t = s D / eps. If submatrices have independent noise, the gradient is
-    block diagonal, and its operator norm has the same bound. Releasing fewer entries is post-processing. Neighbouring
-    relation: the relation for which the sensitivity is computed. Noise: sampled exactly (`sample`).
+    t^2)^-1``, has an operator norm of at most s / t, because 2 w / (1 + w^2) <= 1. So totals at a nuclear distance of
+    at most D change the log density by at most ``s D / t``; the scale is t = s D / eps. If submatrices have independent
+    noise, the gradient is block diagonal, and its operator norm has the same bound. Releasing only some entries is
+    post-processing. Neighbouring relation: the relation for which the sensitivity is computed. Noise: sampled exactly
+    (`sample`).
     """
 
     label: ClassVar[str] = "matrixt"
@@ -168,7 +169,7 @@ class MatrixT(Additive):
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
-    """Return the matrix row and column of each coordinate of a total; refuse a total that is not a matrix."""
+    """Return the row and column indices of a total's coordinates; refuse a total whose entries are not a matrix."""
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
     return sensitivity.pairs
@@ -192,7 +193,7 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
     """
     if order > ROW_BY_ROW:
         return _bordered(rng, size, (order + 1) // 2, order // 2, s, hollow)
-    W, root = np.zeros((order, order, size)), np.zeros((order, order, size))  # draws in the last axis, for speed
+    W, root = np.zeros((order, order, size)), np.zeros((order, order, size))  # draws in the last axis: fast
     for k in range(order):
         s_k = s - (order - k - 1) / 2
         if k == 0 and hollow:
@@ -213,7 +214,10 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 
 
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent draws of the noise matrix of order k + b: a matrix of order k, extended by b rows."""
+    """Return `size` independent draws of the noise matrix of order k + b, shape (size, k + b, k + b).
+
+    A noise matrix of order k is drawn first and then extended by b rows and columns.
+    """
     M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
     C = np.tril(rng.standard_normal((size, b, b)), -1)
     C[:, range(b), range(b)] = np.sqrt(2 * rng.standard_gamma((4 * s - k - b - 1 - np.arange(b)) / 2, (size, b)))
@@ -225,7 +229,10 @@ def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> Fl
 
 
 def _grow(R: FloatArray, w: FloatArray) -> None:
-    """Replace the lower triangular R, in place, by ``R C``, with C lower triangular and ``C C' = I + w w'``."""
+    """Replace R in place by the product ``R C``, where C is the lower triangular matrix with ``C C' = I + w w'``.
+
+    R, shape (k, k, size), and w, shape (k, size), have the draws along the last axis; R is lower triangular.
+    """
     length = 1 + np.concatenate([np.zeros((1, w.shape[1])), np.cumsum(w**2, axis=0)])
     later = np.zeros(w.shape)
     for j in reversed(range(len(w))):
@@ -235,9 +242,9 @@ def _grow(R: FloatArray, w: FloatArray) -> None:
 
 
 def _solve(R: FloatArray, u: FloatArray, backward: bool = False) -> FloatArray:
-    """Return the solution x of each of the triangular systems ``R x = u`` along the last axis, shape (k, size).
+    """Return the solutions x, shape (k, size), of the triangular systems ``R x = u``, one system for each draw.
 
-    R, shape (k, k, size), is lower triangular, or upper triangular if `backward`.
+    R, shape (k, k, size), is lower triangular, or upper triangular if `backward`; u has the shape (k, size).
     """
     x, rows = np.zeros_like(u), range(len(u))
     for i in reversed(rows) if backward else rows:
@@ -247,15 +254,16 @@ def _solve(R: FloatArray, u: FloatArray, backward: bool = False) -> FloatArray:
 
 
 def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatArray:
-    """Draw rows w with density proportional to ``(1 + |w|^2)^-(shape_parameter + len(w) / 2)``."""
+    """Return random rows w with density proportional to ``(1 + |w|^2)^-(shape_parameter + len(w) / 2)``."""
     return rng.standard_normal(shape) / np.sqrt(2 * rng.standard_gamma(shape_parameter, (shape[0], 1)))
 
 
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
-    """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W for different i, j > 0, from the module's recursion.
+    """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W, for different i, j > 0.
 
-    The law is invariant under rotations of the indices (except 0, if hollow), so ``E W_ii W_jj = E W_jj^2 - 2 E
-    W_ij^2``, and all other pairs of different entries are uncorrelated.
+    They follow from the recursion in the module's docstring. The law is invariant under orthogonal transformations of
+    the coordinates (if hollow, of all coordinates except 0). So ``E W_ii W_jj = E W_jj^2 - 2 E W_ij^2``, and all other
+    pairs of different entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:

@@ -10,9 +10,10 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class SphericalLaw(ScaledLaw):
-    """Noise with density proportional to ``exp(-|v|_2)``: a Gamma(dim) length in a uniform direction.
+    """Noise v with density proportional to ``exp(-|v|_2)``: a Gamma(dim) length and a uniform direction.
 
-    Var = E length^2 / dim = dim (dim + 1) / dim (Awan and Slavkovic 2021, Proposition 4.13).
+    The variance of a coordinate is E |v|^2 / dim = dim (dim + 1) / dim = dim + 1 (Awan and Slavkovic 2021, Proposition
+    4.13).
     """
 
     log_concave = True
@@ -33,7 +34,8 @@ class Spherical(KNorm):
     """Spherical noise, scaled to the l2 sensitivity.
 
     Privacy: eps (`KNorm`, with K the l2 ball). Neighbouring relation: the relation for which the sensitivity is
-    computed. Noise: length Gamma(dim), direction uniform, exactly (Awan and Slavkovic 2021, section 4).
+    computed. Noise: the length is Gamma(dim) and the direction uniform, both drawn exactly (Awan and Slavkovic 2021,
+    section 4).
     """
 
     label: ClassVar[str] = "spherical"

@@ -1,9 +1,9 @@
-"""Draws with full precision in the tails: exponential variables, and events of given probability based on them.
+"""Draws with full precision in the tails: exponential variables, and events with a given, possibly tiny probability.
 
 Points of a public grid are never drawn by applying a quantile function to one uniform number. A uniform number has 53
-bits, so, of 2^50 grid points with equal probability, some would be the result of 7 uniform numbers and others of 8, in
-a pattern that depends on the data. Instead, a grid point is drawn as a uniform whole number (`Rng.integers` is exact)
-and accepted with the required probability (`passes`).
+bits, so it has 2^53 possible values. Of about 2^50 grid points with equal probability, some would be the result of 7
+values and others the result of 8 values, in a pattern that depends on the data. Instead, a grid point is drawn as a
+uniform whole number (`Rng.integers` is exact) and accepted with the required probability (`passes`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TAIL_BLOCK = 16  # length of the blocks in which an exponential tail is drawn, e
 
 
 def exponential(rng: Rng, shape: Any) -> FloatArray:
-    """Draw exponential variables of mean 1.
+    """Return independent exponential variables of mean 1.
 
     An exponential variable is the sum of three terms: 16 times the number of full blocks of length 16, the whole part
     of the remainder, and the fractional part of the remainder. The exponential law is memoryless, so the three terms
@@ -47,24 +47,24 @@ def exponential(rng: Rng, shape: Any) -> FloatArray:
 
 
 def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
-    """Draw exponential variables conditioned on being below `end`."""
+    """Return exponential variables of mean 1, conditioned on being below `end`."""
     draws: FloatArray = -np.log1p(math.expm1(-end) * rng.uniform(0.0, 1.0, shape))
     return np.minimum(draws, math.nextafter(end, 0))
 
 
 def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
-    """Decide for each entry of `fall` independently: true with probability ``exp(-fall)``, even if this is below 2^-53.
+    """Return independent random truth values, one per entry of `fall`; true has the probability ``exp(-fall)``.
 
-    The probability is a product of factors e^-16 and a remaining factor. Each factor e^-16 contributes a relative error
-    of about 1e-9: it is the probability that one uniform number with 2^53 possible values is below e^-16, and only 2^53
-    e^-16, about 1e9, of these values are below e^-16.
+    The probability is accurate even if it is below 2^-53. It is a product of factors e^-16 and one remaining factor. A
+    factor e^-16 is the probability that a uniform number with 2^53 possible values is below e^-16. About 2^53 e^-16, or
+    1e9, of these values are below e^-16, so each factor contributes a relative error of about 1e-9.
 
     Parameters
     ----------
     rng : Rng
     fall : float or ndarray
-        Minus the log probability. The result is certainly true if `fall` is negative (by rounding), and certainly false
-        if it is infinite.
+        Minus the log probability. If `fall` is negative (because of rounding), the result is always true; if `fall` is
+        infinite, the result is always false.
 
     Returns
     -------
@@ -74,15 +74,15 @@ def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
 
 
 def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
-    """Draw indices, each i with probability proportional to ``exp(log_weights[i])``, however small the weight is.
+    """Return random indices; index i has a probability proportional to ``exp(log_weights[i])``, even if it is tiny.
 
     The weights w are scaled so that their sum is 2^61, and rounded up to the whole numbers ``c = floor(w) + 1``. An
-    index is drawn with probability exactly proportional to c, and accepted with probability w / c. So its probability
-    is proportional to w. The error of the probability is small relative to w itself, not only relative to the sum: it
-    is the error of the computed ``log w`` and the error of the acceptance (`passes`). To draw the index, a whole number
-    below 2^62 is drawn, and drawn again if it is not below the sum of all c. So the number of draws from the random
-    stream does not depend on the last bits of a weight, which may differ between processors, and a seed gives the same
-    indices on all processors.
+    index is drawn with probability exactly proportional to c, and accepted with probability w / c. So the probability
+    of the index is proportional to w. The relative error of this probability is small even if w is tiny: it is due to
+    the rounding of ``log w`` and to the error of `passes` only. To draw the index, a whole number below 2^62 is drawn,
+    and drawn again if it is not below the sum of all c. So the number of draws from the random stream does not depend
+    on the last bits of a weight, which may differ between processors, and a seed gives the same indices on all
+    processors.
 
     Parameters
     ----------
