@@ -1,16 +1,17 @@
 """Noise for smooth sensitivity: the largest shift and change of scale for which a law satisfies the guarantee.
 
-Neighbours release ``T + N Z`` with scales N and N' whose ratio is at most e^beta, and values T that differ by at most
-alpha times the smaller scale. Each function returns the largest alpha at which the two laws satisfy the guarantee, in
-both directions, as a function of beta, shape (betas,); 0 if no alpha does.
+Two neighbouring data sets release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a fixed law. The ratio of the
+scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller scale. The functions of this
+module return, for each number in the array `beta`, the largest alpha with which the two laws satisfy the guarantee in
+both directions; if no alpha is large enough, they return 0.
 
-*beta may be chosen from the data*, if the law of Z is fixed. With S_beta the smooth sensitivity and ``N = min over beta
-of S_beta / alpha(beta)``, let N' be the smaller of the scales of two neighbours, and beta' the beta at which N' attains
-its minimum. The values T differ by at most alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``: the two
-conditions hold for the pair (alpha(beta'), beta').
+*beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity, and ``N = min over
+beta of S_beta / alpha(beta)``. Let N' be the smaller scale, and beta' the beta at which N' attains this minimum. Then T
+and T' differ by at most alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``. So the two conditions hold
+for the pair (alpha(beta'), beta').
 
 In units of the smaller scale, let rho in [1, e^beta] be the larger scale, and let a <= alpha be the shift. For
-symmetric unimodal densities p and q, ``1 - delta = int min(p(x), e^eps q(x - a)) dx`` is the integral over heights u of
+symmetric unimodal densities p and q, ``1 - delta = int min(p(x), e^eps q(x - a)) dx``. This is the integral over u of
 the length of the intersection of two intervals, ``p(x) >= u`` and ``e^eps q(x - a) >= u``. The length of the
 intersection decreases in a, so delta increases with a. The dependence on rho is derived for each law.
 """
@@ -26,13 +27,13 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # limit of beta, and of eps where e^eps is computed: larger values make no difference
+STEEPEST = 40.0  # limit of beta, and of the eps whose exponential is computed: larger values make no difference
 HALVINGS = 60
 LN_SPREAD = math.sqrt(0.2)  # sigma of `laplace_ln` with the least variance if S_beta is proportional to 1 / beta
 
 
 def betas(eps: float, count: int = 64) -> FloatArray:
-    """Return the public values of beta (log ratio of noise scales) from which the data may choose."""
+    """Return `count` public values of beta, the log ratio of noise scales; one of them may be chosen from the data."""
     top = min(eps, STEEPEST)
     return np.geomspace(1e-3 * top, top, count, endpoint=False)
 
@@ -53,13 +54,13 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return the largest shift alpha of Laplace noise for each log ratio beta of scales, at (eps, delta); exact.
+    """Return the largest shift alpha of Laplace noise for each log ratio beta of noise scales, at (eps, delta).
 
-    Let a be the shift and rho the ratio of scales. For a <= eps, rho = e^beta is least favourable in both directions.
-    Wide law against narrow law: the set where the density ratio exceeds e^eps does not contain the centre of the wide
-    law, so a larger scale of the wide law increases the probability of this set. Narrow law against wide law: all
-    points of the set where the ratio exceeds e^eps have a distance below rho from the centre of the wide law. At such
-    points, a larger scale reduces the density of the wide law.
+    The result is exact. Let a be the shift and rho the ratio of scales. For a <= eps, rho = e^beta is least favourable
+    in both directions. Wide law against narrow law: the set where the density ratio exceeds e^eps does not contain the
+    centre of the wide law, so a larger scale of the wide law increases the probability of this set. Narrow law against
+    wide law: all points of the set where the density ratio exceeds e^eps have a distance below rho from the centre of
+    the wide law. At these points, a larger scale reduces the density of the wide law.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
@@ -70,10 +71,11 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta of Laplace laws of scales e^beta and 1, shifted by a <= eps: wide against narrow, then reversed.
+    """Return delta, at eps, of two Laplace laws with scales e^beta and 1 whose centres differ by a <= eps.
 
-    beta is at most eps. Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and
-    scale rho = e^beta, at a. Wide against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 >
+    The first array is for the wide law against the narrow law, the second for the narrow law against the wide law. beta
+    is at most eps. Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and scale
+    rho = e^beta, at a. Wide against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 >
     a, and the tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide:
     the set where ``q > e^eps p`` is an interval [-left, right] around the centre of the narrow law, where the log ratio
     is largest. The interval ends before the centre of the wide law, because the log ratio there is beta - a.
@@ -102,7 +104,11 @@ def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 
 
 def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta of normal laws shifted by a: wide against narrow, and an upper bound for narrow against wide."""
+    """Return delta, at eps, of two normal laws with standard deviations e^beta and 1 whose means differ by a.
+
+    The first array is delta of the wide law against the narrow law; the second is an upper bound of delta of the narrow
+    law against the wide law.
+    """
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
     root = np.sqrt(slope**2 + 4 * half * level)
@@ -120,21 +126,22 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
 
 
 def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
-    """Return the largest shift alpha and log ratio beta of scales of the noise ``X e^(sigma Y)``, sigma = LN_SPREAD.
+    """Return one pair (alpha, beta) of largest shift and log ratio of scales for the noise ``X e^(sigma Y)``.
 
-    X is Laplace and Y standard normal. The release is (c^2 / 2)-concentrated if ``beta / sigma + e^(3 sigma^2 / 2)
-    alpha <= c`` (Bun and Steinke 2019, Proposition 3). The largest c that `concentrated` allows is used, and both terms
-    are c / 2. This sigma has the least variance if the smooth sensitivity is proportional to 1 / beta.
+    X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The release satisfies (c^2 / 2)-zCDP if ``beta / sigma +
+    e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3). c is the largest number that `concentrated`
+    allows, and each of the two terms is c / 2. With this sigma the noise has the least variance if the smooth
+    sensitivity is proportional to 1 / beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2
 
 
 def concentrated(eps: float, delta: float) -> float:
-    """Return the largest rho for which rho-zCDP is known to imply (eps, delta).
+    """Return the largest rho for which rho-zCDP (concentrated differential privacy) is known to imply (eps, delta).
 
-    Canonne, Kamath and Steinke (2020), Proposition 12: ``delta = e^((a - 1) (a rho - eps)) / (a - 1) (1 - 1 / a)^a``
-    for any order a > 1. Each order gives a rho; the maximum is returned.
+    According to Canonne, Kamath and Steinke (2020), Proposition 12, rho-zCDP implies (eps, delta) with ``delta = e^((a
+    - 1) (a rho - eps)) / (a - 1) (1 - 1 / a)^a`` for any order a > 1. Each order gives a rho; the maximum is returned.
     """
     order = 1 + np.geomspace(1e-4, 1e9, 2000)
     log_ratio = math.log(delta) + np.log(order - 1) - order * np.log1p(-1 / order)
@@ -142,7 +149,10 @@ def concentrated(eps: float, delta: float) -> float:
 
 
 def largest(holds: Callable[[FloatArray], NDArray[np.bool_]], top: FloatArray) -> FloatArray:
-    """Return, by bisection, the largest a in [0, top] up to which the condition `holds` is true; 0 if there is none."""
+    """Return the largest a in [0, top] for which the condition `holds` is true; 0 if it is never true.
+
+    The number is found by bisection, for each entry of `top`. The condition is true up to some a, and false beyond.
+    """
     low, high = np.where(holds(top), top, 0.0), top
     for _ in range(HALVINGS):
         middle = (low + high) / 2

@@ -12,12 +12,12 @@ from privstats.numerics.law import FloatArray, Rng
 
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
-UNIFORM, CELL = 0.05, 0.05  # shares of proposals: uniform on the grid, and in the cell of the geometric median
-DESCENT = 60  # largest number of steps to the geometric median, for the loss and for the score
+UNIFORM, CELL = 0.05, 0.05  # shares of proposals that are uniform on the grid, and in the geometric median's cell
+DESCENT = 60  # largest number of steps that reduce the loss, and of steps that reduce the norm of the score
 
 
 def exact_location_for(dim: int) -> bool:
-    """Return whether a geometric median of `dim` columns is drawn from the exact law, and not by a Markov chain.
+    """Return whether a geometric median of `dim` columns is drawn exactly, and not by a Markov chain.
 
     >>> exact_location_for(3), exact_location_for(4)
     (True, False)
@@ -26,7 +26,7 @@ def exact_location_for(dim: int) -> bool:
 
 
 def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the vectors from the m distinct rows to theta, shape (d, m), and the rows' weights, shape (m,).
+    """Return the vectors from the m distinct rows to theta, shape (d, m), and a weight for each row, shape (m,).
 
     The weight of a row is its frequency divided by its distance from theta; a row at theta has weight 0.
     """
@@ -36,18 +36,19 @@ def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the score at theta, shape (d, d), without the rows at theta itself."""
+    """Return the derivative of the score at theta, shape (d, d); rows equal to theta are left out."""
     away, weights = _pulls(rows, theta)
     unit = away * (weights / rows.counts)
     return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
 
 
 def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
-    """Return an approximate geometric median of the rows (at least one): the point where the score has the least norm.
+    """Return an approximate geometric median of at least one row, shape (d,), found by descent from `start`.
 
-    The first steps reduce the convex loss until its rounding error prevents a further reduction. The next steps reduce
-    the norm of the score. Each step is the best of several candidates: a full Newton step, two shortened Newton steps,
-    a Weiszfeld step (with the correction of Vardi and Zhang 2000 at a row), and a step to the nearest row.
+    The first steps reduce the loss, the sum of the rows' distances, until rounding errors prevent a further reduction.
+    The next steps reduce the norm of the score. Each step is the best of several candidates: a full Newton step, two
+    shortened Newton steps, a Weiszfeld step (with the correction of Vardi and Zhang 2000 at a row), and a step to the
+    nearest row.
     """
     theta = start
     for measure in (_loss, least_location_score):
@@ -68,7 +69,7 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return candidates for the next step toward the geometric median; none if the score at theta is zero."""
+    """Return candidates for the next point on the way to the geometric median; none if the score at theta is zero."""
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -81,10 +82,11 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """The chain's proposals, a mixture: near the median by the linearised score, in the median's grid cell, or uniform.
+    """The proposal law of the Markov chain, a mixture of three laws.
 
-    Near the median the score is about ``curvature (theta - median)``. So a proposal near the median is ``median + (rate
-    curvature)^-1 u``, where u is a draw of K-norm noise of the l2 ball. `slopes` are the eigenvalues of the matrix
+    A proposal is near the geometric median, or uniform in the grid cell of the median, or uniform on the grid. Near the
+    median the score is about ``curvature (theta - median)``. So a proposal near the median is ``median + (rate
+    curvature)^-1 u``, where u has density proportional to ``exp(-|u|_2)``. `slopes` are the eigenvalues of the matrix
     ``rate curvature``, clipped to the interval from 1 / (number of grid points per column) to 1, and the columns of
     `axes` are the eigenvectors of this matrix.
     """
@@ -96,7 +98,7 @@ class Proposal:
 
     @classmethod
     def of(cls, rows: DistinctRows, start: FloatArray, grid: LocationGrid, rate: float) -> Proposal:
-        """Return the proposal law for given rows, at least as wide as a cell and at most as wide as the grid."""
+        """Return the proposal law for the given rows; in each direction it is between one cell and the grid wide."""
         median = geometric_median(rows, start)
         slopes, axes = np.linalg.eigh(rate * location_curvature(rows, median))
         return cls(median, axes, np.clip(slopes, 1.0 / (grid.last - grid.first + 1), 1.0), grid)
@@ -113,7 +115,7 @@ class Proposal:
         return np.where(kind < UNIFORM, anywhere, np.where(kind < UNIFORM + CELL, cell, near))
 
     def log_density(self, points: FloatArray) -> FloatArray:
-        """Return the log density of the proposal law at points inside the grid's range, shape (size,)."""
+        """Return the log density of the proposal law at each of the given points of the grid's range, shape (size,)."""
         dim = len(self.median)
         log_ball = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + math.lgamma(dim)
         scores = np.linalg.norm((points - self.median) @ self.axes * self.slopes, axis=1)
@@ -125,12 +127,12 @@ class Proposal:
 
 
 def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
-    """Draw from approximately the law of `sample_geometric`, in any dimension.
+    """Return a draw, shape (d,), from approximately the law of `sample_geometric`, in any dimension d.
 
-    The draw is the last state of an independence Metropolis-Hastings chain of `steps` steps, a public number. The
-    states of the chain are points of the cells around the grid points, so that its stationary law, rounded to the grid,
-    is exactly the law of `sample_geometric`. The distance between the law of the draw and the stationary law depends on
-    the rows, and no bound on it is proved.
+    The draw is the last state of an independence Metropolis-Hastings chain with `steps` steps, a public number. The
+    states of the chain are points in cells around the grid points. The stationary law of the chain, rounded to the
+    grid, is exactly the law of `sample_geometric`. The distance between the law of the draw and the stationary law
+    depends on the rows, and no bound on this distance is proved.
     """
     if len(units) == 0:
         return np.asarray(rng.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))

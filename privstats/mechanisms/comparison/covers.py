@@ -1,13 +1,13 @@
-r"""Sets that contain the level sets of a residual's norm on the l1 ball: volumes, uniform draws and dual bounds.
+r"""Sets that contain a level set of a residual's norm on the l1 ball, with volumes, uniform draws and dual bounds.
 
 Notation: the residual is ``e = A theta - b``, its norm ``g = ||e||``, the ball ``|theta|_1 <= t``. For any y of dual
 norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``, the norm is exactly the sum
 
     g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
 
-and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)``, weak duality, for every y, optimal or
-not. A `Cover` uses d of the summands, as linear coordinates of theta, and omits the others. Omission can only enlarge
-a set, so it always contains the required level set.
+and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)`` for every y (weak duality), also if y is
+not optimal. A `Cover` uses d of the summands, as linear coordinates of theta, and omits all others. Omitting summands
+can only enlarge the set, so the set always contains the required level set.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # pivots below this share of the first pivot are treated as zero; a cover is valid whichever rows are used
+RANK = 1e-11  # pivots below this share of the first pivot count as zero; covers are valid with any choice of rows
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    r"""A set that contains a level set: all theta with ``M theta - shift`` in a product of three simple sets.
+    r"""A set that contains a level set: all theta for which ``M theta - shift`` lies in a product of three simple sets.
 
     1. A corner set in k = `curved` coordinates w and m linear coordinates z_i, defined by ``sum_i x_i + |w|^2 / curve
       <= rise`` with ``x_i >= 0``. The number x_i is the scaled distance of z_i from ``anchor_i gamma``: ``z_i =
@@ -42,9 +42,9 @@ class Cover:
       numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``. So a
       theta_j with the sign opposite to sign_j is at most delta_j in absolute value.
 
-    If `slope` is positive, the last linear coordinate is ``sum_j c_j theta_j`` over the entries theta_j of theta that
-    are not themselves coordinates of the cover, minus ``slope * (t - sum_j |theta_j|)``, where the second sum has the
-    entries that are coordinates of the cover. The subtraction is a shear, which does not change the volume.
+    If `slope` is positive, the last linear coordinate is ``sum_1 c_j theta_j - slope (t - sum_2 |theta_j|)``. Sum 2 is
+    over the entries theta_j of theta that are coordinates of the cover, and sum 1 is over all other entries. The
+    subtracted term is a shear, which does not change the volume.
     """
 
     norm: str
@@ -58,10 +58,13 @@ class Cover:
     slope: float
     # shifts delta_j / rise, with sign_j, of the simplex in point 3 of the docstring; empty for the l1 ball
     slack: FloatArray
-    signs: FloatArray  # for each row of M: 1 if it selects a single coordinate of theta, else 0
+    signs: FloatArray  # for each row of M: 1 if the row selects a single entry of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return the log volume of this set for every level set, given by `gamma`, `curve`, `rise` and `t`."""
+        """Return the log volume of this set for each of n level sets, shape (n,).
+
+        Level set i is given by entry i of `gamma`, `curve`, `rise` and `t`, the constants in the class docstring.
+        """
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
         rest = d - m - k - self.balls
@@ -74,12 +77,12 @@ class Cover:
         return value + (m + k / 2) * np.log(rise) if m + k else value
 
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return one uniform point of the covering set for each level set, shape (number of level sets, d).
+        """Return one uniform point of this set for each of n level sets, shape (n, d).
 
-        The uniform point of the corner set follows from a Dirichlet law. Independent variables are drawn: a standard
-        exponential variable for each x, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable
-        for the difference between `rise` and the left-hand side of the corner's inequality. They are divided by their
-        sum and multiplied by `rise`.
+        A uniform point of the corner set is computed from a Dirichlet vector. Independent variables are drawn: a
+        standard exponential variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more
+        exponential variable for the difference between `rise` and the left-hand side of the inequality that defines the
+        corner set. All variables are divided by their sum and multiplied by `rise`.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
@@ -107,13 +110,13 @@ class Cover:
 
 
 def directions(rng: Rng, size: int, k: int) -> FloatArray:
-    """Draw uniform points of the unit sphere in k dimensions, shape (size, k)."""
+    """Return `size` independent uniform points of the unit sphere in k dimensions, shape (size, k)."""
     normal = np.asarray(rng.standard_normal((size, k)), dtype=float)
     return normal / np.linalg.norm(normal, axis=1, keepdims=True) if k else normal
 
 
 def unit_ball(rng: Rng, norm: str, size: int, k: int) -> FloatArray:
-    """Draw uniform points of the unit ball of a norm in k dimensions, shape (size, k)."""
+    """Return `size` independent uniform points of the unit ball of a norm in k dimensions, shape (size, k)."""
     if norm == "linf":
         return np.asarray(rng.uniform(-1.0, 1.0, (size, k)), dtype=float)
     if norm == "l2":
@@ -136,12 +139,12 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 
 
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
-    """Return sets with a norm of k residuals of at most gamma and an l1 norm of d - k coefficients of at most t.
+    """Return covers that bound the norm of k residuals and the l1 norm of d - k coefficients, for k = 0, ..., rank(A).
 
-    The set number k = 0, ..., rank(A) is ``||(A theta - b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices
-    and a set J of d - k indices. k = 0 gives the l1 ball, and k = d the level set of the residual's norm. The sets with
-    0 < k < d are for level sets that are thin in k directions and wider than the ball in the other directions, for
-    example if A is singular. I and J are chosen so that the matrix M of the `Cover`, with the rows A_I and the unit
+    Cover number k is the set ``||(A theta - b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices and a set J
+    of d - k indices. Cover 0 is the l1 ball, and cover d is the level set of the residual's norm. The covers with 0 < k
+    < d are for level sets that are thin in k directions and wider than the ball in all other directions, for example if
+    A is singular. I and J are chosen so that the matrix M of the `Cover`, with the rows A_I and the unit
     vectors of J, has a large determinant. Under l1 and linf, A is symmetric and positive semidefinite, and J contains
     the indices outside I. So the determinant of M is a principal minor of A, up to its sign, and a greedy Cholesky
     factorisation with pivots chooses I. Under l2, a rotation of the residual does not change its norm, and a QR
@@ -165,7 +168,7 @@ def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
 
 
 def principal(A: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the order of coordinates in a Cholesky factorisation of A with pivots, and the pivots."""
+    """Return the order in which a pivoted Cholesky factorisation of A takes the coordinates, and the pivots, (d,)."""
     S, order, pivots = A.copy(), list(range(len(A))), []
     for k in range(len(A)):
         j = k + int(np.argmax(np.diag(S)[k:]))
@@ -188,14 +191,17 @@ def corner(
     rise: float,
     t: float,
 ) -> Cover:
-    r"""Return a set that contains {||A theta - b|| <= gamma, |theta|_1 <= t}, tight at a minimum with |theta|_1 = t.
+    r"""Return a set that contains {||A theta - b|| <= gamma, |theta|_1 <= t}.
+
+    The set is small if the minimum of the residual's norm lies on the boundary of the ball, at |theta|_1 = t.
 
     Notation: e = A theta - b is the residual, y a vector of dual norm at most 1, c = A'y, and mu = |c|_inf. G(t) = b'y
     - mu t is the lower bound of the residual's norm on the ball, and ``rise >= gamma - G(t)`` and ``curve`` are the
     constants of the corner set (see `Cover`). The identity in the module's docstring writes ``||e|| - G(t)`` as the sum
     of the terms ``mu (t - |theta|_1)``, ``mu |theta_j| - c_j theta_j`` and ``||e|| + y'e``, all non-negative. Under
-    every norm, the first two kinds of terms are used as linear coordinates: single terms ``mu |theta_j| - c_j
-    theta_j``, and one sum of the other terms of these two kinds. The term ``||e|| + y'e`` gives further coordinates:
+    every norm, the first two kinds of terms are used as linear coordinates: some single terms ``mu |theta_j| - c_j
+    theta_j``, and the sum of all remaining terms of these two kinds. The term ``||e|| + y'e`` gives further
+    coordinates:
 
     * linf: with gamma in place of ``||e||``, the term is at least ``sum_j |y_j| (gamma + sign(y_j) e_j)``, and each
       summand is non-negative;
@@ -263,9 +269,9 @@ def corner(
 
 
 def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
-    """Return a vector y of dual norm at most 1 with large b'y - radius |A'y|_inf; zero if none is found.
+    """Return a vector y of dual norm at most 1 with a large value of b'y - radius |A'y|_inf; zero if none is found.
 
-    The solvers need not be accurate: every such y gives a valid lower bound.
+    The solvers need not be accurate: every y of dual norm at most 1 gives a valid lower bound of the residual's norm.
     """
     d = len(b)
     scale = max(float(np.abs(A).max()) * radius, float(np.abs(b).max()))
@@ -293,7 +299,10 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
 
 
 def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
-    """Minimise ||A theta - b||_2 on the l1 ball approximately; accuracy affects only how tight the bound is."""
+    """Return an approximate minimiser of ||A theta - b||_2 on the l1 ball of the given radius.
+
+    The accuracy affects only how tight the bounds computed with this minimiser are.
+    """
     d = A.shape[1]
     free = np.asarray(scipy.linalg.lstsq(A, b)[0], dtype=float)
     if np.abs(free).sum() <= radius:
@@ -309,7 +318,7 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     on = np.flatnonzero(np.abs(theta) > 1e-9 * radius)
     sigma = np.sign(theta[on])
     gram = A[:, on].T @ A[:, on]
-    # for a well-conditioned system: the Gram matrix is scaled to entries of the size of the constraint's entries, +-1
+    # the Gram matrix is scaled to entries of about 1, the size of the constraint's entries: for a good condition number
     even = max(float(np.abs(gram).max(initial=0.0)), TINY)
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)

@@ -1,7 +1,8 @@
-"""Dataset distance: the number of rows that must change for a statistic to equal a given number; draws based on it.
+"""Dataset distance: the number of rows that must change so that a statistic equals a given number.
 
-Gillenwater and Munoz Medina (2020) call the negative of the dataset distance Duff. Values and answers are whole numbers
-on a public grid, so the distances, their level sets and the number of points in each level set are exact.
+The module computes dataset distances for quantiles and means, and draws numbers with a small distance. Gillenwater and
+Munoz Medina (2020) call the negative of the dataset distance Duff. Values and answers are whole numbers on a public
+grid, so the distances, and the number of grid points at each distance, are exact.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import numpy as np
 from privstats.mechanisms.additive.tails import choose
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-FINEST_LEVEL = 10**6  # largest denominator of a quantile's probability, which is rounded to a fraction
-QUANTILE_BITS = 52  # grids have at most 2^52 steps, which floats count exactly
-MEAN_BITS = 30  # grids have at most 2^30 steps, so that doubled sums of fewer than 2^32 values fit into int64
+FINEST_LEVEL = 10**6  # largest denominator of the fraction to which a quantile's probability is rounded
+QUANTILE_BITS = 52  # log2 of the largest number of grid steps for quantiles: floats represent these numbers exactly
+MEAN_BITS = 30  # log2 of the largest number of grid steps for means: twice the sum of 2^32 - 1 values fits into int64
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The multiples of `unit` from `low` to `high`, both rounded to multiples; offsets count from the lower end."""
+    """The multiples of `unit` from `low` to `high`, both rounded to multiples; offsets are counted from `low`."""
 
     low: float
     high: float
@@ -30,14 +31,14 @@ class Grid:
 
     @classmethod
     def within(cls, low: float, high: float, step: float, bits: int) -> Grid:
-        """Return the grid of step `step`, or of the least 2^j `step` that gives at most 2^bits points."""
+        """Return the grid with step 2^j `step`, for the least j >= 0 with which it has at most about 2^bits points."""
         width = max(high / 2 - low / 2, 1e-300)
         excess = math.ceil(math.log2(width) + 1 - math.log2(step)) - bits
         return cls(low, high, math.ldexp(step, max(0, excess)))
 
     @property
     def origin(self) -> float:
-        """The lower end of the grid as a multiple of its unit, a whole number."""
+        """The lower end of the grid in units of the grid, a whole number."""
         return float(np.rint(self.low / self.unit))
 
     @property
@@ -61,11 +62,12 @@ def exact_level(level: float) -> Fraction:
 
 
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return how many values must be replaced for x to become the p/q-quantile, the ceil(n p/q)-th smallest value.
+    """Return how many values must be replaced so that each x is the p/q-quantile, the ceil(n p/q)-th smallest value.
 
-    Let L be the number of values below x, a the number equal to x and G the number above x, with the sum n. The number
-    of replacements is ``max(0, L - (r - 1), G - (n - r))``, where ``r = max(1, ceil(n p/q))`` is the rank of the
-    quantile. It would not be smaller if additions and removals were allowed, too, each counted as one change. Proof:
+    Let L be the number of values below x, a the number of values equal to x and G the number of values above x, with
+    the sum n. The number of replacements is ``max(0, L - (r - 1), G - (n - r))``, where ``r = max(1, ceil(n p/q))`` is
+    the rank of the quantile. The number would not be smaller if additions and removals were allowed, too, each counted
+    as one change. Proof:
     with ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if ``0 <= F < a``. Replacing a value above x
     by x increases F by 1, and replacing a value below x by x increases a - F by 1. An addition or a removal increases
     F, and a - F, by at most 1.
@@ -86,15 +88,15 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 
 
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return how many values must be added or removed for x to become the quantile; see `quantile_replacing`.
+    """Return how many values must be added or removed so that each x is the p/q-quantile (see `quantile_replacing`).
 
-    x must be among the values: if x is not, it is added, and e = 1; otherwise e = 0. Let a be the number of values
-    equal to x, and let ``F = (1 - p/q)(L + a) - (p/q) G``, with L values below x and G above; x is the quantile if and
-    only if ``0 <= F < a``. Removing a value above x increases F by p/q, and adding a value x increases F by 1 - p/q.
-    Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So one change
-    increases F, or a - F, by at most the larger number M of p/q and 1 - p/q. This number is less than a, so no such
-    change leads from one side of the interval [0, a) to the other side. The returned number is ``e + ceil(-F / M)`` if
-    F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
+    x must be one of the values: if it is not, it is added first, and e = 1; otherwise e = 0. Let a be the number of
+    values equal to x, and let ``F = (1 - p/q)(L + a) - (p/q) G``, with L values below x and G values above x. x is the
+    quantile if and only if ``0 <= F < a``. Removing a value above x increases F by p/q, and adding a value x increases
+    F by 1 - p/q. Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So
+    one change increases F, or a - F, by at most M, the larger of p/q and 1 - p/q. M is less than a, so no change leads
+    from one side of the interval [0, a) to the other side. The returned number is ``e + ceil(-F / M)`` if F < 0, ``e +
+    floor((F - a) / M) + 1`` if F >= a, and e otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
@@ -108,7 +110,7 @@ QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
 
 
 def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the runs of consecutive grid points with equal dataset distance.
+    """Return runs of consecutive grid points with equal dataset distance from the p/q-quantile `level`.
 
     The first m + 1 runs are the grid points between neighbouring distinct values; the last m runs are the m distinct
     values.
@@ -137,9 +139,10 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
 
 
 def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind: str, rate: float) -> int:
-    """Draw a grid point with probability proportional to ``exp(-rate * dataset distance)``, for a quantile.
+    """Return a random grid point with probability proportional to ``exp(-rate * dataset distance)``, for a quantile.
 
-    A distance is drawn first, then a uniform point at this distance (Gillenwater and Munoz Medina 2020, Section 5).
+    A distance is drawn first, then a uniform grid point at this distance (Gillenwater and Munoz Medina 2020, Section
+    5).
 
     Parameters
     ----------
@@ -147,11 +150,12 @@ def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind
     offsets, top, level, kind
         As in `quantile_pieces`.
     rate : float
+        Rate at which the log probability decreases with the distance.
 
     Returns
     -------
     int
-        In [0, top].
+        Offset of the grid point, in [0, top].
     """
     starts, counts, distances = quantile_pieces(offsets, top, level, kind)
     drawn = _level(rng, np.bincount(distances, counts).astype(float), rate)
@@ -163,7 +167,7 @@ def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind
 
 
 def _level(rng: Rng, points: FloatArray, rate: float) -> int:
-    """Draw a distance k with probability proportional to ``points[k] exp(-rate k)``.
+    """Return a random distance k with probability proportional to ``points[k] exp(-rate k)``.
 
     ``points[k]`` is the number of grid points at distance k.
     """
@@ -172,11 +176,11 @@ def _level(rng: Rng, points: FloatArray, rate: float) -> int:
 
 
 def lift_replacing(gaps: IntArray) -> IntArray:
-    """Return the least distance of the mean from the grid's top after k values are replaced, k = 0..n, rounded up.
+    """Return the least possible distance of the mean from the grid's top after k replaced values, for k = 0, ..., n.
 
-    Replacing the lowest values by the top gives ``W_k / n``, with W_k the sum of all gaps except the k largest. If
-    additions of the top and removals of the lowest values were allowed, too, as one change each, the least distance
-    would be the same.
+    The distances are rounded up to whole grid steps. The least distance is reached if the k lowest values are replaced
+    by the top. It is ``W_k / n``, where W_k is the sum of all gaps except the k largest. If additions of the top and
+    removals of the lowest values were allowed, too, each counted as one change, the least distance would be the same.
 
     Parameters
     ----------
@@ -193,14 +197,15 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 
 
 def lift_adding(gaps: IntArray) -> IntArray:
-    """Return the least distance of the mean from the grid's top after k values are added or removed, k = 1..n + 1.
+    """Return the least possible distance of the mean from the grid's top after k values are added or removed.
 
-    After r removals of the lowest values and k - r additions of the top, the distance is ``W_r / (n + k - 2 r)``.
-    Removing one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k - 2
-    r)``, with w_r the largest remaining gap. The least k for which this inequality holds increases with r, so the best
-    r for each k is found by binary search in the increasing sequence of these least k. Changes without an addition are
-    left out, because removals alone lead to finitely many means only; so k >= 1 and r <= k - 1. Argument and result
-    (rounded up) are defined as in `lift_replacing`.
+    k is 1, ..., n + 1. After r removals of the lowest values and k - r additions of the top, the distance is ``W_r / (n
+    + k - 2 r)``, where W_r is the sum of all gaps except the r largest. Removing one more value, in place of one
+    addition, reduces the distance if and only if ``2 W_r < w_r (n + k - 2 r)``, where w_r is the largest remaining gap.
+    The least k for which this inequality holds increases with r. So the best r for each k is found by binary search in
+    the increasing sequence of these least k. Changes without an addition are left out, because removals alone lead to
+    only finitely many means; so k >= 1 and r <= k - 1. The argument and the result (rounded up) are defined as in
+    `lift_replacing`.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)
@@ -213,7 +218,7 @@ def lift_adding(gaps: IntArray) -> IntArray:
 
 
 def _left(gaps: IntArray) -> IntArray:
-    """Return the sum of all entries except the first r, for each r = 0, ..., n."""
+    """Return the sums of all entries except the first r, for r = 0, ..., n, shape (n + 1,)."""
     passed = np.concatenate([[0], np.cumsum(gaps)])
     return passed[-1] - passed
 
@@ -222,7 +227,7 @@ LIFT = {"replace": lift_replacing, "add_remove": lift_adding}
 
 
 def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntArray]:
-    """Return the grid points that the mean can have after k changes, as one interval for each k.
+    """Return the interval of grid points that the mean can equal after k changes, for each k.
 
     Parameters
     ----------
@@ -242,7 +247,10 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
 
 
 def sample_mean(rng: Rng, offsets: IntArray, top: int, kind: str, rate: float) -> int:
-    """Draw a grid point with probability proportional to ``exp(-rate * dataset distance)``, for a mean."""
+    """Return a random grid point with probability proportional to ``exp(-rate * dataset distance)``, for a mean.
+
+    The result is the offset of the grid point, in [0, top].
+    """
     lowest, highest = mean_levels(offsets, top, kind)
     points = np.diff(highest - lowest + 1, prepend=0)
     k = _level(rng, points.astype(float), rate)
