@@ -1,1 +1,1 @@
-"""Mechanisms from papers, for comparison only: they are used only if a call names them."""
+"""Mechanisms from papers, for comparison only: a mechanism of this package is used only if a call names it."""

@@ -1,4 +1,4 @@
-"""Dataset-distance mechanisms: choose a number that would be the exact answer after few changes of rows."""
+"""Dataset-distance mechanisms: choose a number that would be the exact answer if only few rows were changed."""
 
 from __future__ import annotations
 
@@ -26,23 +26,25 @@ from privstats.privacy.release import Release
 class Duff(Mechanism):
     """Choose x on the public grid with probability proportional to ``exp(-eps k(x) / (2 rows))``.
 
-    k(x) is the number of values that must change for the statistic of the values, rounded to the grid, to be x.
+    k(x) is the number of values that must change so that the statistic of the values, rounded to the grid, is x. `rows`
+    is the number of rows in which neighbouring data sets may differ.
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The distance of a data set from a given set of data sets
     changes by at most 1 with each row that changes (Gillenwater and Munoz Medina 2020, Lemma 1, which says "less than
     1"). Up to ``relation.rows`` rows change, so the exponent changes by at most eps / 2, and the log normaliser changes
     by at most eps / 2, too. If neighbours differ by added or removed rows, k(x) counts additions and removals of
-    values. If neighbours differ by replaced rows, k(x) counts replacements of values. Where rows may be missing,
-    replacing a row may also add or remove a value; a distance that counts each replacement, addition and removal as one
-    change equals the distance for replacements alone. So hiding n costs no accuracy.
+    values. If neighbours differ by replaced rows, k(x) counts replacements of values. If rows may be missing, replacing
+    a row may also add or remove a value. But a distance that counts each replacement, addition and removal as one
+    change equals the distance for replacements alone. So keeping n secret costs no accuracy.
 
-    Every grid point is a candidate, including the values themselves, so that a value common to all rows is found. If x
-    is one of the values, k(x) is computed for x itself and differs from the k of the grid points on both sides of x.
+    Every grid point is a candidate, including the values of the rows, so that a value common to all rows is found. If x
+    is one of the values, k(x) differs from the distances of the grid points on both sides of x.
 
-    The draw is exact: first k, then a uniform grid point among the points with this k. k is drawn by `choose` of
-    `mechanisms/additive/tails.py` instead of the paper's "racing" (Algorithm 1, whose exponent has the wrong sign):
-    racing uses one uniform number with 53 bits per level, and so distorts or omits probabilities below 2^-53, although
-    the guarantee must also hold for events with these probabilities. Bounds on the error: `benchmarks/duff_bounds.py`.
+    The draw is exact: first k, then a uniform grid point among the points with this k. k is drawn by the function
+    `choose` of `mechanisms/additive/tails.py`, and not by the paper's "racing" (Algorithm 1, whose exponent has the
+    wrong sign). Racing uses one uniform number with 53 bits per level, and so distorts or omits probabilities below
+    2^-53, although the guarantee must also hold for events with these probabilities. `benchmarks/duff_bounds.py`
+    computes bounds on the error of the chosen number.
     """
 
     gathers = 80
@@ -58,7 +60,7 @@ class Duff(Mechanism):
 
     @abstractmethod
     def offset(self, offsets: IntArray, top: int, kind: str, rate: float, rng: Rng) -> int:
-        """Return the chosen grid point, as its offset from the lower end of the grid."""
+        """Return the offset of the chosen grid point from the lower end of the grid, in grid steps."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ class DuffQuantile(Duff):
     """Choose a grid point near a quantile, the ceil(level n)-th smallest value, by dataset distance.
 
     Privacy: `Duff`, with k(x) computed by `quantile_adding` or `quantile_replacing`. Up to rounding this is the rank
-    mechanism (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). As x moves away
-    from the quantile, k(x) may decrease: if x is one of the values, k(x) may be smaller than at the grid points on both
-    sides of x, because x need not be added to the data. The paper's two formulas for the median give two numbers k at
-    the values, assume distinct values, and say "k even" in place of "n even".
+    mechanism (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). k(x) may
+    decrease as x moves away from the quantile: if x is one of the values, x need not be added to the data, so k(x) may
+    be smaller than at the grid points on both sides of x. The two formulas for the median in the paper contradict each
+    other at the values, assume distinct values, and say "k even" in place of "n even".
     """
 
     label, bits = "duff", QUANTILE_BITS
@@ -83,14 +85,14 @@ class DuffQuantile(Duff):
 class DuffMean(Duff):
     """Choose a grid point near the mean of a column, by dataset distance.
 
-    Privacy: `Duff`, with k(x) the smallest number of changed rows whose interval of possible means (`mean_levels`)
-    contains x. If rows are added or removed, k(x) counts only sets of changes with at least one addition, so that k(x)
-    >= 1; k(x) is the distance except at finitely many points. This k(x) also changes by at most 1 between neighbours:
-    if k changes, one of them an addition, lead from a data set to the mean x, then k + 1 changes, one of them an
-    addition, lead from each neighbouring data set to x. The intervals are found in O(n) after sorting, instead of by
-    the dynamic program of the paper (see `Duff`). If rows are replaced, the error is up to twice the error of Laplace
-    noise. A grid of more than 2^30 points is coarsened, for every n, to at most 2^30 points, so that no sum of fewer
-    than 2^32 values overflows.
+    Privacy: `Duff`, with k(x) the smallest number k for which the interval of possible means after k changes
+    (`mean_levels`) contains x. If rows are added or removed, only sets of changes with at least one addition count, so
+    that k(x) >= 1; k(x) is the dataset distance except at finitely many points. This k(x) also changes by at most 1
+    between neighbours: if k changes, one of them an addition, lead from a data set to the mean x, then k + 1 changes,
+    one of them an addition, lead from each neighbouring data set to x. The intervals are found in O(n) after sorting,
+    instead of by the dynamic program of the paper (see `Duff`). If rows are replaced, the error is up to twice the
+    error of Laplace noise. A grid of more than 2^30 points is coarsened, for every n, to at most 2^30 points, so that
+    no sum of fewer than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

@@ -1,16 +1,16 @@
-"""Draws of a location with a small score: quantiles of one column, geometric medians of several.
+"""Random draws of a quantile of one column, or of a geometric median of several columns, with a small score.
 
-All points lie on a grid and are given in its units, as whole numbers. The loss is a sum of one convex function for each
-row, smooth except at the row itself, where its subgradients form an interval or a unit ball. The score is the shortest
-subgradient of the whole sum. So the common value of tied rows is a likely draw, unlike in a continuous law with a
-gradient "almost everywhere".
+All points lie on a grid and are given in grid steps, as whole numbers. The loss is a sum of one convex function for
+each row. This function is smooth except at the row itself, where its subgradients form an interval or a unit ball. The
+score is the shortest subgradient of the whole sum. So the common value of tied rows is a likely draw; this would not be
+so for a continuous law defined by a gradient "almost everywhere".
 
-A box of grid points has a lower bound on its scores: the norm of the score at the box's centre, minus the sum of the
-largest changes of the rows' unit vectors within the ball around the box. A box is chosen with probability proportional
-to its number of points times exp(-rate bound), and a uniform point of the box is proposed. The point is accepted with
-probability exp(-rate (score - bound)), the ratio of target to proposal density, so the accepted point has exactly the
-target law, whatever the boxes are. The box of a rejected point is split; the split depends on rejected points only, so
-it does not change the law. "Exactly" means up to the rounding of float64.
+For each box of grid points, a lower bound on the norm of the score is computed: the norm of the score at the centre of
+the box, minus the sum of the largest changes of the rows' unit vectors within the ball around the box. A box is chosen
+with probability proportional to its number of points times exp(-rate bound), and a uniform point of the box is
+proposed. The point is accepted with probability exp(-rate (|score| - bound)), the ratio of target to proposal density.
+So the accepted point has exactly the target law, whatever the boxes are. The box of a rejected point is split. The
+split depends on rejected points only, so it does not change the law. "Exactly" means up to the rounding of float64.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected ones
-SLOW = 2.0**10  # largest rate: at this rate a draw takes seconds even if the score is zero along a line segment
-WIDER = 1 + 2.0**-48  # factor against rounding: the ball around a box contains all its corners
+SLOW = 2.0**10  # largest rate, with which a draw takes seconds even if the score is zero along a line segment
+WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
 
@@ -48,14 +48,14 @@ class DistinctRows:
 
 
 class LocationGrid(NamedTuple):
-    """A grid: whole numbers from `first` to `last`, inclusive, in every coordinate, below 2^52 in absolute value."""
+    """A grid of points whose coordinates are whole numbers from `first` to `last`, below 2^52 in absolute value."""
 
     first: int
     last: int
 
 
 class LocationBox(NamedTuple):
-    """A box of grid points from `low` to `high`, inclusive, with a lower bound on their scores."""
+    """A box of grid points from the corner `low` to the corner `high`, inclusive, with a lower bound on the scores."""
 
     low: Units
     high: Units
@@ -63,7 +63,7 @@ class LocationBox(NamedTuple):
 
 
 def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[Units, LocationGrid]:
-    """Return values as multiples of `step` inside [low, high], and the grid of these multiples, in units of `step`.
+    """Return values rounded to the grid, in units of `step`, and the grid: the multiples of `step` in [low, high].
 
     >>> to_units(np.array([0.24, 1.0]), 0.0, 0.9, 0.25)
     (array([1, 3]), LocationGrid(first=0, last=3))
@@ -73,9 +73,10 @@ def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[
 
 
 def sample_location_quantile(rng: Rng, units: Units, level: float, grid: LocationGrid, rate: float) -> int:
-    """Draw t from the grid with probability proportional to ``exp(-rate |score(t)|)``, exactly.
+    """Return a random grid point t with probability exactly proportional to ``exp(-rate |score(t)|)``.
 
-    The score is the number nearest to zero between ``#{units < t} - level n`` and ``#{units <= t} - level n``.
+    The score is the number of smallest absolute value between ``#{units < t} - level n`` and ``#{units <= t} - level
+    n``.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     grid : LocationGrid
         Public grid of possible results.
     rate : float
-        Rate at which the log density decreases with the score's size; positive.
+        Rate at which the log probability decreases with the score's absolute value; positive.
 
     Returns
     -------
@@ -110,11 +111,12 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
 
 
 def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
-    """Return a lower bound on the geometric median's score within `radius` of a centre; the score itself at radius 0.
+    """Return a lower bound on the length of the score of the geometric median within `radius` of a centre.
 
-    From points of a ball of radius rho, a row at distance r > rho from the centre is seen within an angle asin(rho / r)
-    of its direction from the centre, so its unit vector changes by at most the chord of this angle. The unit vector of
-    a row inside the ball may have any direction.
+    If the radius is 0, it is the length of the score at the centre. Otherwise, let rho be the radius. For a row at a
+    distance r > rho from the centre, the direction from a point of the ball to the row differs from the direction from
+    the centre to the row by an angle of at most asin(rho / r). So the row's unit vector changes by at most the chord of
+    this angle. The unit vector of a row inside the ball may have any direction.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):
@@ -133,11 +135,11 @@ def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float =
 
 
 def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) -> Units:
-    """Draw theta from ``grid^d`` with probability proportional to ``exp(-rate score(theta))``, exactly.
+    """Return a random point theta of ``grid^d`` with probability exactly proportional to ``exp(-rate score(theta))``.
 
-    The score is the length of the shortest subgradient of ``sum |theta - x_i|``: the sum of the unit vectors from rows
-    to theta, shortened by the number of rows at theta. The boxes of the sampler affect its time only: they are
-    efficient in few dimensions.
+    The score is the length of the shortest subgradient of ``sum |theta - x_i|``: the length of the sum of the unit
+    vectors from rows to theta, minus the number of rows at theta, but at least 0. The boxes of the sampler affect only
+    the time of a draw, which is short in few dimensions.
 
     Parameters
     ----------
@@ -158,9 +160,9 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 
 
 class LocationBoxes:
-    """Sampler of `sample_geometric`: boxes that cover the grid, with bounds on the score.
+    """Sampler of `sample_geometric`: boxes that cover the grid, with lower bounds on the score.
 
-    Each draw divides some boxes into smaller ones.
+    Each draw divides some boxes into smaller boxes.
     """
 
     def __init__(self, units: Units, grid: LocationGrid, rate: float) -> None:
@@ -170,7 +172,7 @@ class LocationBoxes:
         self.log_masses = [_log_mass(self.boxes[0], rate)]
 
     def draw(self, rng: Rng) -> Units:
-        """Return a draw of theta, independent of earlier draws: boxes affect its speed, not its law."""
+        """Return a draw of theta, shape (d,), independent of earlier draws: boxes affect its speed, not its law."""
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():

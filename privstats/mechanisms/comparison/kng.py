@@ -1,4 +1,4 @@
-"""Least squares by a random draw of theta, with a density that decreases with the score's size, or with the loss."""
+"""Least squares by a random draw of theta; the density decreases with the norm of the score, or with the loss."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class KNormGradient(Mechanism):
     between neighbours in the norm K (`SquaredLosses`), so the exponent changes by at most eps / 2. The log normaliser
     also changes by at most eps / 2; because the parameter set is bounded, this change is not zero, and the factor 1/2
     in the exponent is needed. The sensitivity may depend on theta, so the bound on the parameters hardly affects
-    accuracy. The bound, `theta_bound=`, replaces the base measure of the paper's Remark 4.2; without a bound or a base
-    measure, the density would tend to a constant and have no finite integral. The draw is exact, by rejection
-    (`level_sets`), without a Markov chain. The returned law is the law of the score at the chosen theta: K-norm noise,
-    if the boundary of the parameter set is neglected. As n increases, n times the difference between theta and the
-    least-squares estimate converges in law to K-norm noise, multiplied by the inverse of the mean of ``x x'`` (Theorem
-    3.2; `benchmarks/kng_limit.py`).
+    accuracy. The bound, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or a base
+    measure, the density would tend to a positive constant and have no finite integral. theta is drawn exactly, by
+    rejection (`level_sets`), without a Markov chain. The returned law is the law of the score at the chosen theta:
+    K-norm noise, if the boundary of the parameter set is neglected. As n increases, n times the difference between
+    theta and the least-squares estimate converges in law to K-norm noise, multiplied by the inverse of the mean of ``x
+    x'`` (Theorem 3.2; `benchmarks/kng_limit.py`).
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class KNormGradient(Mechanism):
 class Exponential(Mechanism):
     """Choose theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on the parameter set.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). Neighbours change the loss by at most D anywhere in the set,
-    so the exponent changes by at most eps / 2, and the log normaliser changes by at most eps / 2, too. The draw is
-    exact, by rejection (`level_sets`). The error of theta is of the order of the sampling error for any number of rows;
-    the mechanism is included for comparison. The returned law is the law of the score at theta times the inverse root
-    of the Hessian: independent normal variables with variance 2 D / eps, if the boundary of the parameter set is
-    neglected.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The losses of neighbours differ by at most D, at every theta
+    in the parameter set. So the exponent changes by at most eps / 2, and the log normaliser changes by at most eps / 2,
+    too. theta is drawn exactly, by rejection (`level_sets`). The mechanism is included for comparison: for any number
+    of rows, the error of theta due to privacy is of the order of the sampling error. The returned law is the law of the
+    inverse root of the Hessian times the score at theta: independent normal variables with variance 2 D / eps, if the
+    boundary of the parameter set is neglected.
     """
 
     label = "expmech"

@@ -1,4 +1,4 @@
-"""K-norm gradient for a location: choose a quantile, or a geometric median, whose score is small."""
+"""K-norm gradient mechanism for a location: choose a quantile, or a geometric median, with a small score."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class KNGMedian(Mechanism):
     loss at the given level; for more coordinates, the sum of losses is ``sum |theta - x_i|_2`` (the geometric median,
     for any level).
 
-    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). A row adds a set of
-    subgradients to the sum. So the set of all subgradients of the sum differs between neighbours by at most D in
-    Hausdorff distance, and the norm of the shortest subgradient differs by at most D. For k rows of a unit, D is k
-    times the following bound:
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). The subgradients of a
+    row's loss form a set, and the subgradients of the sum of losses are the sums of one subgradient per row. So the
+    sets of subgradients of two neighbouring sums have a Hausdorff distance of at most D, and the norms of the shortest
+    subgradients differ by at most D. If a privacy unit has up to k rows, D is k times the following bound:
 
     - one coordinate at level t: a row adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or a number between; the bound
       is 1 if a row is replaced, which includes rows that become missing, and max(t, 1 - t) if a row is added or
@@ -34,18 +34,18 @@ class KNGMedian(Mechanism):
     - more coordinates: a row adds a unit vector, or at theta itself the unit ball; the bound is 2 if a row is replaced,
       and 1 if a row is added or removed.
 
-    The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. Corrections of
-    the paper: D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and larger than needed for t < 1/2;
-    theta must lie in a bounded set; the gradient "almost everywhere" is completed by the shortest subgradient, so that
-    tied rows count. The paper's Theorem 3.2 assumes a Hessian, which a quantile's loss does not have. For any number of
-    rows, the law of theta is a law over the gaps between values, and does not approach Laplace noise
-    (`benchmarks/kng_limit.py`).
+    The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. The paper is
+    corrected in three points. D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and larger than
+    needed for t < 1/2. theta must lie in a bounded set. Where the gradient does not exist, the shortest subgradient
+    takes its place, so that tied rows count. The paper's Theorem 3.2 assumes a Hessian, which the loss of a quantile
+    does not have. For any number of rows, theta is a random point of a random gap between values, and its law does not
+    approach Laplace noise (`benchmarks/kng_limit.py`).
 
     Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates, theta is
     the last state of a Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law.
-    A grid finer than 2^-30 of the range is then refused, because the chain draws points as floats and not as whole
-    numbers. The time of a draw depends on the rows. For more than one coordinate the rate is at most `SLOW`: a larger
-    eps has no further effect.
+    A grid with a step below 2^-30 of the range is then refused, because the chain draws points as floats and not as
+    whole numbers. The time of a draw depends on the rows. For more than one coordinate the rate ``eps / (2 D)`` is at
+    most `SLOW`: a larger eps has no further effect.
     """
 
     gathers = 160
@@ -69,7 +69,7 @@ class KNGMedian(Mechanism):
 
 
 def score_distance(relation: Relation, dim: int, level: float) -> float:
-    """Return the sensitivity D of `KNGMedian`: the largest change of the score when the data of one person change."""
+    """Return the sensitivity D of `KNGMedian`: the largest change of the norm of the score between neighbours."""
     if dim > 1:
         return relation.rows * (2.0 if relation.exchange else 1.0)
     return relation.rows * (1.0 if relation.exchange else max(level, 1 - level))

@@ -1,9 +1,11 @@
-r"""Exact draws on the l1 ball from level sets: without a Markov chain, whose bias would weaken the guarantee.
+r"""Exact draws from a density on the l1 ball, by rejection from level sets, without a Markov chain.
 
-For a potential ``s >= s0`` on a set, ``exp(-(s - s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``: theta has the target
-density if (h, theta) has density proportional to ``exp(-h)`` on the pairs with ``s(theta) <= s0 + h``. The ball is
-divided into shells of |theta|_1 and the heights h into bins. In every cell (a shell and a bin [h0, h1]) the level set
-of the upper edge h1 is covered by a set of known volume. A cell is drawn with probability proportional to its mass,
+(The distance between the law of a Markov chain and its stationary law would weaken the privacy guarantee.) The target
+density is proportional to ``exp(-s(theta))``, with a potential s that is at least s0 on a set. Because of ``exp(-(s -
+s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``, theta has the target density if (h, theta) has a density proportional to
+``exp(-h)`` on the pairs with ``s(theta) <= s0 + h``. The ball is divided into shells of |theta|_1, and the range of the
+heights h into bins. For every cell (a shell and a bin [h0, h1]) the level set ``s <= s0 + h1`` is covered by a set of
+known volume. A cell is drawn with probability proportional to its mass,
 ``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``; h is drawn from the density proportional to exp(-h) on the bin; theta is
 drawn uniformly from the cover. The pair (h, theta) is accepted if theta lies in the shell and ``s(theta) <= s0 + h``;
 otherwise cell, h and theta are drawn again. The accepted pair has the target law, for all shells, bins and covers,
@@ -23,20 +25,24 @@ from numpy.typing import NDArray
 from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, lasso, nested, norm_of
 from privstats.numerics.law import FloatArray, Rng
 
-FIRST, MOST = 32, 1 << 15  # number of proposals in the first batch, and in the largest
+FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch and in the largest batch
 # corner covers are computed for the level sets ``s <= s0 + h`` with h = d (number of coefficients) times these factors
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
-# largest rate: a lower rate is more private, and with 1e7 rows float64 still resolves a density of this rate
+# limit of the rate (a lower rate is more private); with 1e7 rows, float64 still resolves a density with this rate
 STEEP = 1e4
-# The last finite height is the approximate height at which the whole ball becomes the best cover, plus this number. The
-# number affects only the speed.
+# height added to the approximate height at which the whole ball becomes the smallest cover; the sum is the last finite
+# edge of the bins; it affects only the speed
 FLAT = 40.0
 
 
 @dataclass(frozen=True, eq=False)
 class LevelCells:
-    """Cells of a density: shell ``inner < |theta|_1 <= t`` and bin ``h0 <= h < h1``, and their covering sets' sizes."""
+    """Cells of a density, each a shell ``inner < |theta|_1 <= t`` and a bin of heights ``h0 <= h < h1``.
+
+    `gamma`, `curve` and `rise` are the constants of the level set at height h1 (see `Cover`). All arrays have the shape
+    (cells,).
+    """
 
     inner: FloatArray
     t: FloatArray
@@ -50,7 +56,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """A density divided into cells, each contained in a simple set (its cover), for any number of draws."""
+    """A density divided into cells (shell and bin of heights), each with a covering set of known volume, for draws."""
 
     cells: LevelCells
     which: NDArray[np.intp]
@@ -64,9 +70,8 @@ class Union:
 
         The draws are the first `size` accepted members of a sequence of independent proposals; proposals are made in
         batches only to save time. The comparison of the potential with s0 + h has a tolerance for the rounding errors
-        of both numbers. So proposals are accepted, and the rejection ends, even if the rounding error of the potential
-        exceeds 1 (a factor of e in the density). If the rounding error is small, the effect of the tolerance is
-        negligible.
+        of both numbers. So the rejection ends even if the rounding error of the potential exceeds 1 (a factor of e in
+        the density). If the rounding error is small, the effect of the tolerance is negligible.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -82,7 +87,7 @@ class Union:
                     rng, *(level[at[here]] for level in (cells.gamma, cells.curve, cells.rise, cells.t))
                 )
             length = np.abs(theta).sum(axis=1)
-            flat = self.which[at] == 0  # cover 0 is the whole ball; its points are mapped to the shell
+            flat = self.which[at] == 0  # cover 0 is the whole ball; points of the ball are mapped to the shell
             share = (length[flat] / cells.t[at[flat]]) ** d
             hole = (np.maximum(cells.inner[at[flat]], 0.0) / cells.t[at[flat]]) ** d
             theta[flat] *= (cells.t[at[flat]] * (hole + (1.0 - hole) * share) ** (1.0 / d) / length[flat])[:, None]
@@ -97,13 +102,14 @@ class Union:
 
 
 def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> FloatArray:
-    r"""Draw theta from ``exp(-rate ||A theta - b|| / (1 + |theta|_1))`` on the l1 ball.
+    r"""Draw theta from the density proportional to ``exp(-rate ||A theta - b|| / (1 + |theta|_1))`` on the l1 ball.
 
     This is the K-norm gradient mechanism of least squares (Reimherr and Awan 2019, Theorem 3.1), with the sensitivity
     of the gradient at theta itself, which is proportional to ``1 + |theta|_1``.
 
-    On the shell ``t0 < |theta|_1 <= t1`` the level ``s <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``: a level
-    set of the residual, for which module `covers` has sets. Lower bounds of the residual's norm on the shell are
+    Let s be the potential, minus the exponent. On the shell ``t0 < |theta|_1 <= t1``, the inequality ``s <= r`` implies
+    ``||A theta - b|| <= r (1 + t1) / rate``, which defines a level set of the residual's norm. The module `covers` has
+    sets that contain this level set. Lower bounds of the residual's norm on the shell are
 
     * ``b'y - t1 |A'y|_inf`` for any y of dual norm 1, by weak duality;
     * ``(t0 - |theta_0|_1) / kappa - ||A theta_0 - b||`` for any theta_0, if ``|theta|_1 <= kappa ||A theta||``.
@@ -118,7 +124,7 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
         The gradient at theta is ``A theta - b``.
     rate : float
         Positive: eps / 4 if one row changes the gradient by at most ``2 (1 + |theta|_1)``.
-        Above 1e4, 1e4 is used, which is more private.
+        A rate above 1e4 is replaced by 1e4, which is more private.
     norm : {'l1', 'l2', 'linf'}
         Norm of the gradient.
     radius : float
@@ -133,14 +139,14 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
 
 
 def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
-    """Divide the density of `sample_gradient` into cells, each contained in a set of known volume."""
+    """Return the density of `sample_gradient`, divided into cells with a covering set of known volume each."""
     d = len(b)
     edges = shells(d, radius)
     inner, outer = edges[:-1].copy(), edges[1:]
     inner[0] = -1.0
     size, y = residual_bounds(norm, A, b, inner, outer, radius)
     fine = min(rate * float(size[-1]) / (1.0 + radius), 1e12)
-    if np.any(y != 0.0) and fine > 1.0:  # the density increases toward the boundary
+    if np.any(y != 0.0) and fine > 1.0:  # most of the mass may lie near the boundary
         thin = radius - (radius - max(inner[-1], 0.0)) * 0.5 ** np.arange(1, math.ceil(math.log2(fine)) + 1)
         inner, outer = np.append(inner, thin), np.concatenate([outer[:-1], thin, outer[-1:]])
         size = np.concatenate([size[:-1], np.maximum(size[-1], lower(A, b, y, outer[len(size) - 1 :]))])
@@ -164,15 +170,16 @@ def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius:
 
 
 def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: float) -> FloatArray:
-    r"""Draw theta from ``exp(-rate (theta'A theta / 2 - b'theta))`` on the l1 ball.
+    r"""Draw theta from the density proportional to ``exp(-rate (theta'A theta / 2 - b'theta))`` on the l1 ball.
 
-    The exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6): a normal law truncated to the
-    ball. With ``A = B'B``, for any point p of the ball and with ``c = b - A p``, ``mu = |c|_inf``,
+    This is the exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6), with a normal law
+    truncated to the ball. Let ``A = B'B``, and for any point p of the ball let ``c = b - A p`` and ``mu = |c|_inf``.
+    Then
 
         loss(theta) = loss(p) + c'p - mu radius
                       + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
 
-    so that ``loss(p) + c'p - mu radius`` is a lower bound; a level set lies in a `Cover` with curve = 2.
+    so that ``loss(p) + c'p - mu radius`` is a lower bound of the loss; a level set lies in a `Cover` with curve = 2.
 
     Parameters
     ----------
@@ -183,7 +190,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
     b : ndarray, shape (d,)
         Linear part of the loss.
     rate : float
-        Positive: eps / (2 Delta) for a loss of sensitivity Delta. Above 1e4, 1e4 is used.
+        Positive: eps / (2 Delta) for a loss of sensitivity Delta. A rate above 1e4 is replaced by 1e4.
     radius : float
         Positive: the l1 norm of theta is at most this.
 
@@ -196,7 +203,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
 
 def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
-    """Divide the density of `sample_loss` into cells, each contained in a set of known volume."""
+    """Return the density of `sample_loss`, divided into cells with a covering set of known volume each."""
     d = len(b)
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
@@ -238,7 +245,7 @@ def lay_out(
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
-    """Divide shells and heights into cells, and choose the smallest cover of each cell.
+    """Divide shells and the range of heights into cells, and choose the smallest cover of each cell.
 
     Parameters
     ----------
@@ -286,7 +293,10 @@ def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
 
 
 def shells(d: int, radius: float) -> FloatArray:
-    """Return edges of shells of the l1 ball: ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d`` in each."""
+    """Return the edges of shells of the l1 ball, ascending from 0 to the radius.
+
+    From one edge to the next, ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d``.
+    """
     count = math.ceil(max(1.0, math.log1p(radius) * d))
     edges = np.expm1(np.linspace(0.0, math.log1p(radius), count + 1))
     edges[-1] = radius
@@ -303,9 +313,9 @@ def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatAr
 def residual_bounds(
     norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of ||A theta - b|| on the shells, and the vector y of the bound on the outermost shell.
+    """Return lower bounds of ||A theta - b||, one per shell, and a vector y of dual norm at most 1, shape (d,).
 
-    The bound on the outermost shell follows from y by weak duality; y is zero if no positive bound is found.
+    The vector y gives the bound on the outermost shell by weak duality; y is zero if no positive bound is found.
     """
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]

@@ -1,9 +1,9 @@
-"""The local model: the part of each protocol that the holder of one row computes.
+"""Local differential privacy: the part of each protocol that the holder of one row computes.
 
-A holder adds noise before anything is sent, so that nobody else is trusted with the row. Functions take the rows of
-several holders at once, for simulations. Each row is computed separately, with its own random numbers: rows passed one
-by one give the same answers, bit by bit. The collector's part, which computes estimates from answers, is in
-`privstats.inference.local`.
+A holder adds noise to an answer before the answer is sent, so that no other person needs to be trusted with the row.
+The functions take the rows of several holders at once, for simulations. The answer of each row is computed separately,
+with its own random numbers: rows passed one by one give the same answers, bit by bit. The part of the collector, who
+computes estimates from the answers, is in `privstats.inference.local`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
-FACTOR_BITS = 15  # entries of rows are rounded to 2^-15 of the root of the noise sd, so products to 2^-30 of the sd
-SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise sd, within which sums of answer and noise are exact
+FACTOR_BITS = 15  # entries of a are rounded to 2^-15 of the root of the noise's sd, so products to 2^-30 of the sd
+SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise's scale; between them, sums of answer and noise are exact
 
 
 def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bool_]:
-    """Return holders' answers: their truth value with probability ``e^eps / (1 + e^eps)``, else its opposite.
+    """Return randomised answers of n holders: the truth with probability ``e^eps / (1 + e^eps)``, else the opposite.
 
-    Privacy: eps. Each answer is at most e^eps times as likely under one truth as under the other (Warner 1965). The
-    probability of the opposite answer, and so the factor e^eps, has a relative error of about 1e-9 (`passes`).
+    Privacy: eps. An answer is at most e^eps times as likely if the truth is "true" as if it is "false", and conversely
+    (Warner 1965). The probability of the opposite answer, and so the factor e^eps, has a relative error of about 1e-9
+    (`passes`).
 
     Parameters
     ----------
@@ -46,23 +47,25 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
 
 @dataclass(frozen=True)
 class RowHolder:
-    r"""The noisy answers that the holder of a row (x, y) sends about any theta, each of them mu-GDP by itself.
+    r"""Noisy answers that the holder of a row (x, y) sends about any theta; each answer by itself satisfies mu-GDP.
 
-    With ``r = y - x'theta``, ``psi = clip(r, -c, c)`` and ``w = min(1, C^2 / |x|^2)`` the answers are normal noise plus
+    Let ``r = y - x'theta``, ``psi = clip(r, -c, c)`` and ``w = min(1, C^2 / |x|^2)``. An answer is one of the following
+    vectors plus normal noise:
 
-    - `score`: ``-w psi x``. Its length is at most B = c C, so the scores of two rows differ by at most 2 B (reached
-      by the same x of length C and y = +-inf). The noise has sd 2 B / mu.
-    - `curvature`: the upper triangle of ``a a'``, with ``a = sqrt(w) 1{|r| < c} x`` of length at most A = C.
-    - `square`: the upper triangle of ``a a'``, with ``a = -w psi x`` of length at most A = B.
+    - `score`: ``-w psi x``. Its length is at most B = c C, so the scores of two rows differ by at most 2 B (this bound
+      is reached by two rows with the same x of length C, and with y = -inf and y = inf). The noise has standard
+      deviation (sd) 2 B / mu.
+    - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` has length at most A = C.
+    - `square`: the upper triangle of ``a a'``, where ``a = -w psi x`` has length at most A = B.
 
-    Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise on an upper triangle has standard deviation (sd)
-    ``sqrt(2) A^2 / mu`` on the diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the off-diagonal entries by
-    sqrt(2), so that the length of a triangle is the Frobenius norm of its matrix. Then the noise has sd ``sqrt(2) A^2 /
-    mu`` in every coordinate, and the distance of two matrices is at most mu times this sd: ``|aa' - bb'|_F^2 = |a|^4 +
-    |b|^4 - 2 (a'b)^2 <= 2 A^4``. The bounds hold at every theta. So the guarantee of several answers is the root of the
-    sum of mu^2 over the answers, even if theta depends on earlier answers (Corollary 3.3). An incomplete row has x = 0:
-    its holder sends noise alone, and the distance of zero from the exact answer of another row is at most B (scores) or
-    A^2 (matrices). Neighbours: one row becomes another, or incomplete.
+    Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise of an upper triangle has sd ``sqrt(2) A^2 / mu`` on the
+    diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the off-diagonal entries by sqrt(2), so that the length of a
+    triangle is the Frobenius norm of its matrix. Then the noise has sd ``sqrt(2) A^2 / mu`` in every coordinate, and
+    the distance of two matrices is at most mu times this sd: ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``.
+    The bounds hold at every theta. So the guarantee of several answers is the root of the sum of mu^2 over the answers,
+    even if theta depends on earlier answers (Corollary 3.3). An incomplete row has x = 0, so that its holder sends
+    noise alone. The distance between zero and the exact answer of another row is at most B (scores) or A^2 (matrices).
+    Neighbours: one row is replaced by another row, or becomes incomplete.
 
     Answer and noise are added as multiples of a step. The rounded sum could be computed from the unrounded sum, so
     rounding costs no privacy (`add_noise`). Before the noise is added, the scores, and the vectors a whose products are
@@ -89,20 +92,20 @@ class RowHolder:
 
     @property
     def bound(self) -> float:
-        """The largest length B of a score: clip times length."""
+        """The largest length B of a score: `clip` times `length`."""
         return self.clip * self.length
 
     @property
     def score_sd(self) -> float:
-        """Standard deviation of the noise of each coordinate of a score."""
+        """Standard deviation of the noise in each coordinate of a score."""
         return 2 * self.bound / self.mu
 
     def curvature_sd(self, p: int) -> FloatArray:
-        """Return the standard deviations of the noise of `curvature`, shape (p (p + 1) / 2,)."""
+        """Return the standard deviations of the noise in the answer `curvature`, shape (p (p + 1) / 2,)."""
         return _triangle_sd(p, self.length, self.mu)
 
     def square_sd(self, p: int) -> FloatArray:
-        """Return the standard deviations of the noise of `square`, shape (p (p + 1) / 2,)."""
+        """Return the standard deviations of the noise in the answer `square`, shape (p (p + 1) / 2,)."""
         return _triangle_sd(p, self.bound, self.mu)
 
     def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
@@ -126,13 +129,13 @@ class RowHolder:
         return _sent(toward_zero(self._scores(x, y, theta), step), sd, step, rng)
 
     def curvature(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy curvature of each holder's loss, the upper triangle row by row, shape (n, p (p + 1) / 2)."""
+        """Return the noisy curvature of each holder's loss, the upper triangle of a matrix, (n, p (p + 1) / 2)."""
         inside = np.abs(_residual(x, y, theta)) < self.clip
         a = x * (MARGIN * np.sqrt(self._weight(x)) * inside)[:, None]
         return _sent_products(a, self.curvature_sd(x.shape[1]), rng)
 
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy upper triangle of s s' for each holder's score s, row by row, shape (n, p (p + 1) / 2)."""
+        """Return the noisy upper triangle of the matrix s s' for each holder's score s, shape (n, p (p + 1) / 2)."""
         return _sent_products(self._scores(x, y, theta), self.square_sd(x.shape[1]), rng)
 
     def _scores(self, x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
@@ -147,7 +150,7 @@ class RowHolder:
 
 
 def _residual(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return ``y - x'theta``, summed in the order of the columns; 0 if the theta received is not a number."""
+    """Return the residuals ``y - x'theta``, shape (n,), summed in the order of the columns; NaN becomes 0."""
     residual = np.array(y)
     with np.errstate(all="ignore"):
         for column, coefficient in zip(x.T, theta, strict=True):
@@ -162,7 +165,7 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangles of a a' plus noise. The entries of a are rounded, so that their products are exact."""
+    """Return the upper triangle of a a' plus noise, for each row a; entries of a are rounded, so products are exact."""
     step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
     a = toward_zero(a, step)
     i, j = np.triu_indices(a.shape[1])
@@ -170,6 +173,6 @@ def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
 
 
 def _sent(exact: FloatArray, sd: FloatArray, step: float, rng: Rng) -> FloatArray:
-    """Return exact answers, multiples of a step, plus normal noise rounded to multiples of the step."""
+    """Return the exact answers plus normal noise; answers and noise are multiples of `step`."""
     noise: FloatArray = sd * rng.standard_normal(exact.shape)
     return exact + np.floor(noise / step + 0.5) * step

@@ -1,16 +1,17 @@
-"""Ladders of a quantile: bounds on its change by l = 1, 2, ... changed rows, at this and at nearby data sets.
+"""Ladders of a quantile: bounds on its change by l = 1, 2, ... changed rows, at a data set and at nearby data sets.
 
 The quantile of level tau is ``T = y_m``, m = ceil(tau n), of the sorted values y_1 <= ... <= y_n; y_i = low for i < 1
 and high for i > n, so that T = low if there are no values. A **ladder** is a chain of intervals V(0) = {T}, V(1), ...
-such that V(l) of one data set lies in V(l + 1) of each of its neighbours. Let W(l) be the width of V(l), and let
-neighbours differ by up to r = `rows` steps:
+such that V(l) of one data set lies in V(l + 1) of every data set that differs by one step (a replaced, inserted or
+removed row). Let W(l) be the width of V(l), and let neighbours differ by up to r = `rows` steps:
 
-* T changes by at most W(r) between neighbours, because T' in V'(0) lies in V(r), and so does T;
+* T changes by at most W(r) between neighbours, because T and the quantile T' of the neighbour both lie in V(r);
 * ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound of this change: the ratio of the bounds of two
   neighbours is at most e^beta;
-* ``A = min {q : W(r (q + 1)) > eta}`` changes by at most 1, and if A > 0, r steps change T by at most eta.
+* ``A = min {q : W(r (q + 1)) > eta}`` differs by at most 1 between neighbours, and if A > 0, r steps change T by at
+  most eta.
 
-Two ladders are known. In the first, V(l) is a set of intervals, and W(l) is the width of the widest interval:
+This module has two ladders. In the first, V(l) is a set of intervals, and W(l) is the width of the widest interval:
 
 * *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
   be the number of values up to y_i, and h = n + 1 - j the number of values from y_j on, so that the number of gaps in
@@ -33,9 +34,9 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-# number of ladder levels at which the widest interval is found by comparing all intervals, in time SLIDING^2
+# largest level l at which all sliding intervals are compared, in time proportional to SLIDING^2 for all levels
 SLIDING = 1 << 12
-REACH = 1 << 18  # largest number of ladder levels; after SLIDING, one interval that contains all others is used
+REACH = 1 << 18  # largest level l of a ladder; above SLIDING, one interval contains all sliding intervals
 
 
 def ladder(
@@ -43,13 +44,13 @@ def ladder(
 ) -> tuple[float, FloatArray]:
     """Return the quantile, and a ladder's widths W(0), W(1), ...: bounds on the quantile's change by 0, 1, ... rows.
 
-    Beyond level REACH, W is the whole range; beyond SLIDING, sliding intervals are replaced by [y_(m - l), y_(m + l)],
-    which contains them: both preserve the property of a ladder.
+    Above level l = REACH, the interval is the whole range. Above level l = SLIDING, the sliding intervals are replaced
+    by the interval [y_(m - l), y_(m + l)], which contains all of them. The result is a ladder in both cases.
 
     Parameters
     ----------
     values : ndarray, shape (n,)
-        In [low, high], in any order.
+        The values, in [low, high], in any order.
     level : float
         Probability of the quantile, in (0, 1).
     low, high : float
@@ -63,7 +64,7 @@ def ladder(
     float
         The quantile.
     ndarray, shape (levels,)
-        Nondecreasing widths; the width is ``high - low`` at all further levels.
+        Nondecreasing widths; at all further levels of the ladder, the width is ``high - low``.
     """
     n, m = len(values), math.ceil(level * len(values))
     levels = min(REACH, n + 1)
@@ -79,7 +80,10 @@ def ladder(
 
 
 def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
-    """Return bounds on the quantile's change by r = `rows` rows at data sets 0, 1, ... steps away: W(r), W(2 r), ..."""
+    """Return bounds W(r), W(2 r), ... on the quantile's change by one unit at data sets 0, 1, ... units away.
+
+    A unit has up to r = `rows` rows; `whole` is the width of the public range, the last bound.
+    """
     return np.append(widths[rows::rows], whole)
 
 
@@ -92,7 +96,11 @@ def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
 
 
 def distance(moves: FloatArray, eta: float) -> float:
-    """Return the distance of the nearest data set at which one step changes the quantile by more than eta; or inf."""
+    """Return the distance of the nearest data set at which one unit may change the quantile by more than eta.
+
+    ``moves[q]`` bounds the change by one unit at data sets q units away; the distance is the smallest q with ``moves[q]
+    > eta``. If no bound exceeds eta, return inf.
+    """
     return float(np.searchsorted(moves, eta, side="right")) if eta < moves[-1] else math.inf
 
 

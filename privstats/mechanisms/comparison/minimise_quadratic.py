@@ -1,16 +1,17 @@
 """Strictly convex quadratics on an l1 ball, minimised with a proved bound on the error of the returned floats.
 
-Objective perturbation releases a minimiser; its privacy proof requires that the distance of the computed point from the
-minimiser has a stated bound, on every data set. Convergence is not assumed: the result of a fast float64 run is used if
-its certificate holds; otherwise the same steps are taken in exact rational arithmetic, in which their number is finite
-according to a theorem. No exception is raised.
+Objective perturbation releases a minimiser. Its privacy proof requires a bound on the distance between the computed
+point and the minimiser, on every data set. Convergence is not assumed. The result of a fast computation in float64 is
+used if a certificate proves the bound. Otherwise the same steps are taken in exact rational arithmetic, and a theorem
+says that their number is finite. No exception is raised.
 
-The steps are Wolfe's (1976, "Finding the nearest point in a polytope", Mathematical Programming 11). The ball is the
-hull of the atoms ``+-radius e_j``. A corral is an affinely independent set of atoms whose hull contains, in its
-interior, the minimiser over its affine hull. While some atom improves on a corral it is added, and atoms whose weight
-would become negative are removed. An improving atom lies outside the affine hull, so the corral stays independent and
-the next minimum is strictly lower: no corral is repeated, and there are finitely many. The argument also holds if
-several atoms improve equally, or if several weights become negative at the same point.
+The steps are those of Wolfe's algorithm (1976, "Finding the nearest point in a polytope", Mathematical Programming 11).
+The ball is the convex hull of the atoms ``+-radius e_j``. A corral is an affinely independent set of atoms whose convex
+hull contains, in its relative interior, the minimiser over its affine hull. As long as adding an atom to the corral
+lowers the minimum, the atom is added, and atoms whose weight would become negative are removed. The added atom lies
+outside the affine hull, so the corral stays independent, and the next minimum is strictly lower. So no corral is
+repeated, and there are finitely many corrals. The argument also holds if several atoms lower the minimum equally, or if
+several weights become negative at the same point.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from privstats.numerics.law import FloatArray
 Numbers = NDArray[Any]  # arrays of float64, or of Fraction objects
 Solve = Callable[[Numbers, Numbers], Numbers]
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
-MOST_CHANGES = 10  # limit of changes of the corral (the set of atoms in use) per coordinate, in the float64 run
+MOST_CHANGES = 10  # largest number of changes of the corral (the set of atoms in use) in float64, per coordinate
 
 
 def minimise_on_l1_ball(
@@ -36,9 +37,9 @@ def minimise_on_l1_ball(
 ) -> FloatArray:
     """Return an approximate minimiser of ``theta' (A + gamma I) theta / 2 - (b - tilt)' theta`` over the l1 ball.
 
-    With theta* the exact minimiser, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)`` for every input; the
-    rounding of A + gamma I and of b - tilt in float64 is included in this bound. The bound is proved either by the
-    certificate of `residual`, or because theta is theta* rounded to float64, with error at most ``2^-53 radius``.
+    Let theta* be the exact minimiser. For every input, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)``;
+    this bound includes the rounding errors of A + gamma I and of b - tilt in float64. The bound is proved by the
+    certificate of `residual`, or theta is theta* rounded to float64, with an error of at most ``2^-53 radius``.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def minimise_on_l1_ball(
     radius : float
         Radius of the l1 ball, positive.
     tolerance : float
-        In the units of `b`.
+        Largest allowed norm of the residual of the optimality condition, in units of `b`.
 
     Returns
     -------
@@ -75,11 +76,12 @@ def minimise_on_l1_ball(
 
 
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
-    r"""Return a bound on the optimality residual of theta, rounding included; inf or NaN if there is none.
+    r"""Return an upper bound of ``lambda_min |theta - theta*|_2``, with rounding errors; inf or NaN if there is none.
 
-    `size_b` bounds the sum of the absolute values whose difference is b, so that the rounding error of b is at most
-    UNIT times `size_b`. The rounding error of a diagonal entry of A is at most UNIT times the entry, because the entry
-    is a sum of positive numbers.
+    theta* is the exact minimiser, and lambda_min the smallest eigenvalue of A. b is a computed difference, and `size_b`
+    is the sum of the absolute values of its two terms, so the rounding error of b is at most UNIT times `size_b`. The
+    rounding error of a diagonal entry of A is at most UNIT times the entry, because the entry is a sum of positive
+    numbers.
 
     Let lambda >= 0 be the multiplier of the constraint. Let theta' = theta if theta lies in the ball and lambda = 0;
     otherwise let ``theta' = theta radius / |theta|_1``. Let g be a subgradient of the l1 norm at theta; g is also a
@@ -88,13 +90,14 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
         delta' A delta = (r - lambda g)' delta - (A theta* - b)' delta
                       <= \|r\| \|delta\| + lambda (\|theta*\|_1 - \|theta'\|_1) <= \|r\| \|delta\|:
 
-    the last term of the first line is at most 0, because theta* is optimal and theta' lies in the ball; ``g' (theta* -
-    theta')`` is at most the difference of the l1 norms; and either lambda = 0 or ``|theta'|_1 = radius``. Because
-    ``delta' A delta`` is at least ``lambda_min |delta|^2``, it follows that ``|theta - theta*| <= |r| / lambda_min +
-    |theta - theta'|``. The smallest eigenvalue lambda_min is at most every A_jj, so ``|r| + |theta - theta'| min A_jj``
-    is an upper bound of ``lambda_min |theta - theta*|``. The returned number is an upper bound of this sum.
+    for three reasons. The last term of the first line is at most 0, because theta* is optimal and theta' lies in the
+    ball. ``g' (theta* - theta')`` is at most the difference of the l1 norms. And either lambda = 0 or ``|theta'|_1 =
+    radius``. Because ``delta' A delta`` is at least ``lambda_min |delta|^2``, it follows that ``|theta - theta*| <= |r|
+    / lambda_min + |theta - theta'|``. The smallest eigenvalue lambda_min is at most every A_jj, so ``|r| + |theta -
+    theta'| min A_jj`` is an upper bound of ``lambda_min |theta - theta*|``. The returned number is an upper bound of
+    this sum.
 
-    Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of its entry j, and
+    Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of entry j of r, and
     let ``miss = |theta - theta'|_1 / radius``. The computed entry has an error of at most (d + 5) UNIT / (1 - (d + 5)
     UNIT) times terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by theta' changes the
     entry by at most miss times terms_j, and ``|theta - theta'| min A_jj <= miss d max(terms)``. The factor 3 d, instead
@@ -112,8 +115,8 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 
 
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
-    """Return the result of Wolfe's steps in float64, usually near the minimiser; zeros if the steps break down."""
-    # scale the largest entry of A to about 1, the size of the entries of the constraint's row, for a good condition
+    """Return the result of Wolfe's steps in float64, usually near the minimiser; zeros if the steps fail."""
+    # A is scaled so that its largest entry is about 1, the size of the constraint's entries: a good condition number
     shift = -math.frexp(float(np.abs(A).max()))[1]
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
@@ -124,7 +127,7 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
 
 
 def exact_quadratic(matrix: Numbers, vector: Numbers, radius: float, start: FloatArray) -> FloatArray:
-    """Return the exact minimiser, rounded to float64; make the matrix positive definite first if it is not."""
+    """Return the exact minimiser, rounded to float64; a ridge is added first if the matrix is not positive definite."""
     ridge = max(*np.abs(matrix).sum(axis=0), Fraction(1, 2**1074)) / 2**52
     while not positive_definite(matrix):
         matrix, ridge = matrix + ridge * np.eye(len(vector), dtype=int), 2 * ridge
@@ -134,11 +137,12 @@ def exact_quadratic(matrix: Numbers, vector: Numbers, radius: float, start: Floa
 def wolfe(
     A: Numbers, b: Numbers, radius: Any, solve: Solve, slack: Any, most: int | None, start: Numbers | None = None
 ) -> Numbers:
-    """Minimise theta'A theta / 2 - b'theta on the l1 ball by Wolfe's steps, in the arithmetic of the arguments.
+    """Return the minimiser of theta'A theta / 2 - b'theta on the l1 ball, found by Wolfe's steps.
 
-    A corral (a set of atoms, see the module) is stored as coordinates `at`, `signs` and positive `weights` that sum to
-    the radius: theta = sum of weight sign e_at. The first corral has the coordinates and signs of `start`, by default
-    of the minimiser over the whole space.
+    The arithmetic is the arithmetic of the arguments (float64 or Fractions). A corral (a set of atoms, see the module)
+    is stored as coordinates `at`, `signs` and positive `weights` that add up to the radius: theta is the sum of
+    ``weight sign e_at``. The first corral has the coordinates and signs of `start`, by default those of the minimiser
+    over the whole space.
 
     Parameters
     ----------
@@ -148,7 +152,7 @@ def wolfe(
     solve : callable
         Function that solves a system of linear equations.
     slack : float or int
-        An atom improves on the corral if its derivative exceeds the multiplier of the constraint by more than `slack`.
+        An atom is added if the derivative toward it exceeds the multiplier of the constraint by more than `slack`.
     most : int or None
         Largest number of steps; None for no limit.
     start : ndarray, shape (d,), optional
@@ -172,7 +176,7 @@ def wolfe(
         solution = solve(system, right)
         wanted, multiplier = solution[:-1], solution[-1]
         out = (wanted <= 0).nonzero()[0]
-        if len(out) and step != most:  # move toward the minimiser over the affine hull, as far as the hull extends
+        if len(out) and step != most:  # move toward the minimiser over the affine hull, up to the hull's edge
             ratios = [weights[k] / (weights[k] - wanted[k]) if weights[k] > 0 else 0 for k in out]
             weights = weights + min(ratios) * (wanted - weights)
             weights[out[ratios.index(min(ratios))]] = 0
@@ -201,7 +205,7 @@ def whole(table: Numbers) -> Numbers:
 
 
 def solve_exactly(system: Numbers, right: Numbers) -> Numbers:
-    """Solve a regular system exactly, by Gauss-Jordan elimination without fractions (Bareiss 1968)."""
+    """Return the exact solution of a regular linear system, by fraction-free elimination (Bareiss 1968)."""
     table, previous = whole(np.column_stack([system, right])), 1
     for k in range(len(table)):
         found = k + int(np.argmax(table[k:, k] != 0))

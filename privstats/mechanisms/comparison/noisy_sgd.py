@@ -19,20 +19,20 @@ from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 from privstats.privacy.subsampling import noise_multiplier
 
-LARGEST_ENTRY = 1e150  # largest entry of a gradient before it is clipped: its square is finite
-MARGIN = 1 - 1e-12  # factor on the length of vectors that covers the rounding of its computation
+LARGEST_ENTRY = 1e150  # limit of the absolute value of a gradient's entries, so that squares are finite
+MARGIN = 1 - 1e-12  # factor by which vectors are shortened further, to cover the rounding errors of their lengths
 
 
 class RowGradient(Protocol):
     """Interface of the gradient of a row's loss with respect to theta: a frozen record of public parameters.
 
-    A plan contains the mechanism, and so this record, before any release is made. Numbers from releases can therefore
-    enter only as columns of the rows. A row's gradient is a function of this row and theta only. Errors in gradients do
-    not affect privacy, since gradients are shortened.
+    A plan contains the mechanism, and so this record, before any release is made. So the record cannot contain numbers
+    from releases; such numbers must be columns of the rows. A row's gradient is a function of this row and theta only.
+    Errors in gradients do not affect privacy, since gradients are shortened.
     """
 
     def size(self, dim: int) -> int:
-        """Return the length of theta for rows of length `dim`."""
+        """Return the number of coefficients (entries of theta) for rows with `dim` entries."""
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
         """Return the gradient at theta of each of k rows, as an array of shape (k, len(theta))."""
@@ -61,7 +61,7 @@ class LinearGradient:
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
         weight, x, y, eta = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1].copy()
-        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # same order of sums for every row
+        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # the same order of summation for every row
             eta += coefficient * column
         return -(weight * self.loss.psi(eta, y))[:, None] * x
 
@@ -70,9 +70,10 @@ class LinearGradient:
 class NoisySGD(Mechanism):
     """Release the last theta of T steps ``theta -= step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
 
-    Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m = `batch` numbers are newly drawn without
-    replacement, and the sum is over their rows; gradients are shortened to C = `clip`; theta_0 = 0 (Dong, Roth and Su
-    2022, Algorithm 1, with noise for the sensitivity 2 C of replaced rows).
+    Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m = `batch` numbers are drawn anew without
+    replacement, and the gradients of the rows with these numbers are summed. Gradients are shortened to the length C =
+    `clip`, and the first theta is 0 (Dong, Roth and Su 2022, Algorithm 1, with noise for the sensitivity 2 C of
+    replaced rows).
 
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
     the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. A missing row adds zero,
@@ -85,9 +86,9 @@ class NoisySGD(Mechanism):
     as whole numbers, with noise as a whole number (`add_noise`): theta is computed from noisy sums on a public grid,
     and its own rounding is post-processing.
 
-    The law of a subsample does not depend on which number a row has. So the rows that are present are given the first
-    numbers, and the missing rows the last ones. If there were more than n rows, each row would have a number, and would
-    be drawn with a smaller probability than the proof assumes.
+    The law of a subsample does not depend on which number a row has. So the rows that are present have the first
+    numbers, and missing rows have the last numbers. If there were more than n rows, each row would have a number, and
+    would be drawn with a smaller probability than the proof assumes.
 
     No interval is given: the law of theta_T depends on the rows, through the noise of the subsamples.
 
@@ -140,11 +141,11 @@ class NoisySGD(Mechanism):
 
     @property
     def q(self) -> float:
-        """Sampling rate: the share of all rows that a subsample contains."""
+        """Sampling rate q = m / n: the share of all row numbers that a subsample contains."""
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:
-        """Return the noise multiplier: the standard deviation of a sum's noise, divided by the sum's sensitivity 2 C.
+        """Return the noise multiplier sigma: the standard deviation of a sum's noise over the sum's sensitivity 2 C.
 
         Raises
         ------
@@ -180,7 +181,7 @@ class NoisySGD(Mechanism):
             yield theta
 
     def total(self, rows: FloatArray, theta: FloatArray) -> Total:
-        """Return the exact sum of clipped gradients at theta; it differs by at most 2 C between neighbours."""
+        """Return the exact sum of the rows' clipped gradients at theta; replacing a row changes it by at most 2 C."""
         step = step_of(self.clip, SUM_BITS)
         total = Total.nothing(len(theta), step)
         for start in range(0, len(rows), MOST_ROWS):
@@ -191,7 +192,9 @@ class NoisySGD(Mechanism):
 
 
 def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
-    """Return vectors shortened to at most this length; NaN entries become zero, and entries may be infinite.
+    """Return the row vectors, each shortened to a length of at most `longest`; NaN entries become zero.
+
+    Infinite entries become a large number of the same sign first.
 
     Examples
     --------
@@ -210,10 +213,10 @@ def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
 
 
 def subsample(rng: Rng, n: int, m: int) -> IntArray:
-    """Draw m of the whole numbers below n; each set of m is equally likely.
+    """Return a random set of m whole numbers from 0 to n - 1; each set of m numbers has the same probability.
 
-    The draw consists of the first m distinct numbers in a stream of independent uniform numbers, so that each set has
-    the same probability. If m is more than half of n, the numbers that are not in the set are drawn instead.
+    The set consists of the first m distinct numbers in a stream of independent uniform numbers. If m is more than half
+    of n, the n - m numbers outside the set are drawn instead.
     """
     if 2 * m > n:
         kept = np.ones(n, dtype=bool)

@@ -1,4 +1,4 @@
-"""Propose-test-release: a quantile with noise of a declared size, or no answer."""
+"""Propose-test-release: a quantile with noise of a declared size, or no answer if a test fails."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ProposeTestRelease(Mechanism):
     the quantile by more than eta (`local_sensitivity`). eta is declared; its default is (high - low) / 64. The proof of
     privacy includes the missing answer as one of the outcomes.
 
-    Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If a
-    unit changes the quantile at this data set by at most eta, the test is (eps / 2)-DP and the answer is (eps / 2)-DP.
-    If not, A = 0, and an answer is given with probability at most delta, so ``P(M in S) <= P(no answer, in S) + delta
+    Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If
+    one unit changes the quantile at a data set by at most eta, the test is (eps / 2)-DP and the answer is (eps / 2)-DP.
+    Otherwise A = 0, and an answer is given with probability at most delta, so ``P(M in S) <= P(no answer, in S) + delta
     <= exp(eps / 2) P'(no answer, in S) + delta``, where P' is the probability under the neighbouring data set. Some
     lecture notes define A as the number of changes that move the quantile *from its current value* by more than eta.
     The test would then not be private, because changing one row can change this number of changes from 51 to 2. Answers

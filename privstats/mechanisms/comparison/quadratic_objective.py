@@ -1,4 +1,4 @@
-"""Least squares by objective perturbation: the minimiser, on an l1 ball, of squares plus a random linear term."""
+"""Least squares by objective perturbation: the minimiser, on an l1 ball, of the loss plus a random linear term."""
 
 from __future__ import annotations
 
@@ -19,37 +19,39 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-# certified l2 distance between the computed and the exact minimiser, which the noise of the guard covers
+# largest l2 distance r between the computed and the exact minimiser, which the noise of the guard covers
 ACCURACY = 1e-9
 
 
 @dataclass(frozen=True)
 class QuadraticPerturbation(Mechanism):
-    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta``, b random, on |theta|_1 <= theta_bound.
+    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta`` on |theta|_1 <= theta_bound, b random.
 
-    Privacy: eps, of which the share `GUARD` is for the guard below; e denotes the remaining eps and q the split.
+    Privacy: eps. The share `GUARD` of eps is for the guard below; e denotes the remaining eps, and q the split.
 
-    *Linear term*: b has density proportional to ``exp(-c |b|_K)`` with c = q e / D and D the sensitivity of the score
-    on the set. The b for which a given theta is the minimiser changes by at most D between neighbours, so the log
-    density of b changes by at most q e. *Ridge*: gamma = L / (exp((1 - q) e / k) - 1), with L the largest curvature of
-    a row and k the number of rows of a unit. The Jacobian of the map from theta to b is det(C + gamma I), with C the
-    sum of the rows' curvatures. The ratio of these determinants is bounded row by row: each of the k rows of a unit has
-    a curvature of rank one, and changes the determinant by a factor between 1 and 1 + L / gamma. (Awan and Slavkovic
-    2021, Theorem 5.1; Kifer, Smith and Thakurta 2012. The formula has exp((1 - q) e) where Awan and Slavkovic print
-    exp(e (q - 1)), and it assumes rank one.) The constraint is the limit of smooth penalties (Kifer et al., Theorem 1).
-    Outside the set the loss may be continued linearly without effect on the minimiser, so D is needed on the set only.
+    *Linear term*: b has density proportional to ``exp(-c |b|_K)`` with c = q e / D, where D is the sensitivity of the
+    score on the set |theta|_1 <= theta_bound. The b for which a given theta is the minimiser changes by at most D
+    between neighbours, so the log density of b changes by at most q e.
 
-    *Guard*: the computed minimiser is certified to lie within r of the exact minimiser. Given the exact minimiser, the
-    computed one differs between neighbours by at most 2 r. So l2 K-norm noise of sensitivity 2 r, with the share
-    `GUARD` of the budget, makes the release of the computed minimiser private, too. The certificate always exists
-    (`minimise_quadratic`).
+    *Ridge*: gamma = L / (exp((1 - q) e / k) - 1), where L is the largest curvature of a row and k the number of rows of
+    a unit. The Jacobian of the map from theta to b is det(C + gamma I), where C is the sum of the rows' curvatures. The
+    ratio of the determinants of two neighbours is bounded row by row: each of the k rows of a unit has a curvature of
+    rank one, and changes the determinant by a factor between 1 and 1 + L / gamma. (Awan and Slavkovic 2021, Theorem
+    5.1; Kifer, Smith and Thakurta 2012. Awan and Slavkovic print exp(e (q - 1)) in place of exp((1 - q) e), and use
+    rank one without saying so.) The constraint is the limit of smooth penalties (Kifer et al., Theorem 1). Outside the
+    set the loss may be continued linearly without effect on the minimiser, so D is needed on the set only.
+
+    *Guard*: the computed minimiser is certified to lie within the distance r of the exact minimiser. Given the exact
+    minimiser, the computed minimisers of two neighbours differ by at most 2 r. So K-norm noise of the l2 ball for the
+    sensitivity 2 r, with the share `GUARD` of the budget, makes the release of the computed minimiser private, too. The
+    certificate always exists (`minimise_quadratic`).
 
     Parameters
     ----------
     norm : {"linf", "l1", "l2"}
-        Norm K of the linear term.
-    split : float
-        Share q of the linear term in the budget; the ridge has the rest.
+        Norm K in the density of the linear term.
+        split : float
+            Share q of the budget for the linear term; the share 1 - q is for the ridge.
     """
 
     label = "objpert"

@@ -1,4 +1,4 @@
-"""Noise scaled to the smooth sensitivity of a quantile: small if few rows cannot change the quantile much."""
+"""Noise scaled to the smooth sensitivity of a quantile; the noise is small if a few rows cannot change it much."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # smallest delta: for a smaller delta there may be no pair (alpha, beta)
+LEAST_DELTA = 1e-100  # limit of delta: for a smaller delta, there may be no pair (alpha, beta) of shift and log ratio
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile, and its largest change by one unit (row or person) at data sets 0, 1, 2, ... units away.
+    """Return the quantile, and bounds on its change by one unit (row or person) at data sets 0, 1, 2, ... units away.
 
     Raises
     ------
     OptionError
-        If the grid is so fine that last bits of the noise carry information (`on_the_line`); see `check_grid`.
+        If the grid is so fine that the last bits of the noise carry information about the rows (`check_grid`).
     """
     check_grid(within.low, within.high, within.grid)
     centred = not relation.exchange and level == 0.5
@@ -39,8 +39,9 @@ def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[fl
 def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
     """Return a noisy quantile, clamped to the public range and rounded to the public grid, shape (1,).
 
-    Only every 2^j-th grid point is used, so that steps are at least 2^-30 of `largest`, a public bound on the noise's
-    scale: each step then contains 2^20 possible numbers of the noise.
+    `point` is the noisy quantile, and `largest` a public bound on the noise's scale. Only every 2^j-th grid point is
+    used, so that the distance of two points is at least 2^-30 of `largest`. Each point is then the result of rounding
+    at least about 2^20 possible floats.
     """
     low, high, step = within.low, within.high, within.grid
     step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))
@@ -53,7 +54,7 @@ def with_delta(promise: Promise) -> ApproxDP:
     Raises
     ------
     BudgetError
-        If the guarantee has no delta, or one too small to compute with.
+        If the guarantee has no delta, or if delta is below the smallest delta of the formulas.
     """
     if not isinstance(promise, ApproxDP) or promise.delta <= LEAST_DELTA:
         raise BudgetError(f"this mechanism needs a delta and the budget is {promise.budget}; add delta=1e-6 to eps=")
@@ -61,22 +62,23 @@ def with_delta(promise: Promise) -> ApproxDP:
 
 
 def laplace_number(rng: Rng) -> float:
-    """Draw a Laplace variable of scale 1, as the difference of two exponential variables."""
+    """Return a Laplace variable of scale 1, the difference of two independent exponential variables."""
     first, second = exponential(rng, 2)
     return float(first - second)
 
 
 @dataclass(frozen=True)
 class Smooth(Mechanism):
-    """Release a quantile T plus N Z: noise Z of a fixed law, times a scale N from T's smooth sensitivity S_beta.
+    """Release ``T + N Z``: a quantile T plus noise Z of a fixed law, times a scale N.
 
-    Privacy: S_beta bounds the change of T by a unit, and its ratio between neighbours is at most e^beta (Nissim,
-    Raskhodnikova and Smith 2007, section 2; `local_sensitivity` proves both for replaced, missing, removed and added
-    rows). A public curve consists of the pairs (alpha, beta) for which the law of Z satisfies the guarantee. N is the
-    minimum over beta of ``S_beta / alpha(beta)``. So for one pair of the curve, T differs between neighbours by at most
-    alpha(beta) times the smaller N, and the two N differ by a factor of at most e^beta. (`admissible` proves that this
-    pair may depend on the data.) N is not public, so no law is returned. N also has a positive lower limit, with which
-    these bounds still hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`).
+    The scale N is computed from the smooth sensitivity S_beta of T. Privacy: S_beta bounds the change of T by one unit,
+    and the ratio of the S_beta of two neighbours is at most e^beta (Nissim, Raskhodnikova and Smith 2007, section 2;
+    `local_sensitivity` proves both properties for replaced, missing, removed and added rows). A public curve consists
+    of the pairs (alpha, beta) for which the law of Z satisfies the guarantee. N is the minimum over beta of ``S_beta /
+    alpha(beta)``. So there is a pair of the curve for which the T of two neighbours differ by at most alpha(beta) times
+    the smaller N, and the two N differ by a factor of at most e^beta. (`admissible` proves that this pair may depend on
+    the data.) N is not public, so no law is returned. N also has a positive lower limit, with which these bounds still
+    hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`).
     """
 
     gathers = 16
@@ -85,16 +87,16 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public pairs (shift alpha, log ratio beta of scales) that the guarantee admits, as two arrays."""
+        """Return public pairs of shift alpha and log ratio beta of scales that satisfy the guarantee, as two arrays."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
-        """Draw the standard noise Z, which is then multiplied by the noise scale N."""
+        """Return a draw of the noise Z, which is then multiplied by the scale N."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
         """Return the noise scale N, computed from bounds on the quantile's change by one unit.
 
-        ``moves[q]`` is the largest change of the quantile by one unit (row or person) at data sets q units away.
+        ``moves[q]`` bounds the change of the quantile by one unit (row or person) at data sets q units away.
         """
         alphas, betas = self.curve(promise)
         usable = alphas > 0
@@ -114,9 +116,9 @@ class Smooth(Mechanism):
 class SmoothCauchy(Smooth):
     """Cauchy noise scaled to the smooth sensitivity of a quantile, for eps without delta.
 
-    Privacy: `Smooth`, with the exact distance of Cauchy laws (`admissible.cauchy`). Nissim, Raskhodnikova and Smith
-    (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3, use alpha = beta = eps / 6,
-    which is valid but has six times the noise at the same beta.
+    Privacy: `Smooth`, with the largest log ratio of two Cauchy densities, computed exactly (`admissible.cauchy`).
+    Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3,
+    use alpha = beta = eps / 6. This is valid, but the noise is six times as large at the same beta.
     """
 
     label = "smooth cauchy"
@@ -135,8 +137,8 @@ class SmoothCauchy(Smooth):
 class SmoothLaplace(Smooth):
     """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta).
 
-    Privacy: `Smooth`, with the exact delta of the least favourable pair (`admissible.laplace`); the condition of Bun
-    and Steinke (2019), Theorem 34, is sufficient but not sharp.
+    Privacy: `Smooth`, with the exact delta of the least favourable pair of Laplace laws (`admissible.laplace`). The
+    condition of Bun and Steinke (2019), Theorem 34, is sufficient but not necessary.
     """
 
     label, needs_delta = "smooth laplace", True
