@@ -25,8 +25,8 @@ def bounded(
     ----------
     squared : ndarray
         Squared length |x|^2 of each row's predictors.
-        u : ndarray
-            Part of each row's curvature with respect to eta that does not depend on the threshold (see `ScoreClip`).
+    u : ndarray
+        Part of each row's curvature with respect to eta that does not depend on the threshold (see `ScoreClip`).
     curvature : float
         Largest curvature of a row's loss with respect to theta.
     weight : ndarray or float

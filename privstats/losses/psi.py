@@ -319,8 +319,8 @@ class MallowsRows:
         Released coefficients of the linear predictor z'theta.
     radius, curvature : float
         Largest ``weight |u|`` and largest ``weight |u|^2`` of a row.
-        squared : bool
-            Whether to return vectors whose products add up to the Hessian; otherwise, scores are returned.
+    squared : bool
+        Whether to return vectors whose products add up to the Hessian; otherwise, scores are returned.
     """
 
     loss: Loss

@@ -312,12 +312,12 @@ class BoxProducts(Packed):
         Whether first-order products are released.
     counted : bool
         Whether the count is released. With an intercept under add/remove, this is required.
-        last_scale : float
-            Factor of the last entry of z (the response) in the l2 and nuclear norms; any positive number.
-        groups : tuple of tuple of int
-            For each factor, the indices (from 1) of the entries of z that are the factor's dummies: in each row, at
-            most one of them is not zero. Products of different dummies of a factor are zero and are not released. With
-            an intercept, squares of dummies equal first-order products and are not released, either.
+    last_scale : float
+        Factor of the last entry of z (the response) in the l2 and nuclear norms; any positive number.
+    groups : tuple of tuple of int
+        For each factor, the indices (from 1) of the entries of z that are the factor's dummies: in each row, at
+        most one of them is not zero. Products of different dummies of a factor are zero and are not released. With
+        an intercept, squares of dummies equal first-order products and are not released, either.
 
     Notes
     -----

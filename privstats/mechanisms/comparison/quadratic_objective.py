@@ -50,8 +50,8 @@ class QuadraticPerturbation(Mechanism):
     ----------
     norm : {"linf", "l1", "l2"}
         Norm K in the density of the linear term.
-        split : float
-            Share q of the budget for the linear term; the share 1 - q is for the ridge.
+    split : float
+        Share q of the budget for the linear term; the share 1 - q is for the ridge.
     """
 
     label = "objpert"

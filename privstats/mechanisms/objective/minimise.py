@@ -3,16 +3,17 @@ r"""Minimisers of a sum of row losses, a ridge and a linear term, with a proved 
 ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is gamma-strongly convex, so that
 ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Convergence is never assumed: the result of Newton's method in
 float64 is accepted only if a bound of the gradient, rounding included, proves that it is close enough. Otherwise the
-gradient is computed in decimal arithmetic, with so many digits that its rounding is far below the tolerance, in steps
-whose number is finite by the theorem below. No data raise an error, for example if a response is separated or constant.
+gradient is computed in decimal arithmetic, with enough digits to make its rounding error far smaller than the
+tolerance; the theorem below shows that the number of steps is finite. No data set raises an error, for example if the
+responses are separated or constant.
 
-Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
-theta depends on the division of the rows into parts, or on their order.
+Rows are read in passes, part by part, on the machine that has the rows. A pass adds whole numbers, so that no bit of
+theta depends on the division of the rows into parts, or on the order of the rows.
 
-The theorem: let M be a matrix with ``H <= M`` for all Hessians H of f. One such matrix is ``M = sum w k x x' + gamma
-I``, with k the largest curvature of a row's loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) -
-g'M^-1 g / 2``, so that the gradient g tends to zero. A step with another matrix in place of M is taken if it at least
-halves the smallest norm that the gradient has had so far, which can happen only finitely often before the gradient is
+The theorem: let M be a matrix with ``H <= M`` for all Hessians H of f. An example is ``M = sum w k x x' + gamma I``,
+where k is the largest curvature of a row's loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) -
+g'M^-1 g / 2``, so that the gradient g tends to zero. A step with another matrix in place of M is taken only if it at
+least halves the smallest norm of all earlier gradients, which can happen only finitely often before the gradient is
 small enough.
 """
 
@@ -32,18 +33,18 @@ from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # rows per batch, fewer than 2^13, so that intermediate arrays fit in the cache
-SCORE_BITS = 49  # score entries are multiples of (their bound) / 2^49: sums over `ROWS` rows are at most 2^62 steps
-HESSIAN_BITS = 20  # factors of Hessian entries are multiples of (their bound) / 2^20: sums of `ROWS` rows are <= 2^53
+SCORE_BITS = 49  # scores are rounded to about 2^-49 of their bound; sums over `ROWS` rows are at most 2^62 such steps
+HESSIAN_BITS = 20  # factors of Hessian entries are rounded to about 2^-20 of their bound: sums over `ROWS` are exact
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
-CLOSE = 0.1  # a Newton step is halved if it leaves more than this share of the slope in its direction
-DIGITS = 60  # smallest number of decimal digits, and of digits after the point
-SPARE_DIGITS = 40  # number of digits below the tolerance: sums of 10^15 rows still have a much smaller error
+CLOSE = 0.1  # a Newton step is halved if the slope along the step, at its end, exceeds this share of the initial slope
+DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
+SPARE_DIGITS = 40  # number of digits beyond the tolerance: rounding errors stay negligible in sums of 10^15 rows
 
 Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a function to each part of the rows
 
 
 class BoundedLosses(Protocol):
-    """Bounds on a row's loss that the privacy theorem requires (`WeightedLosses`)."""
+    """Interface of a row's loss with the bounds that the privacy theorem requires (see `WeightedLosses`)."""
 
     @property
     def m(self) -> int: ...
@@ -63,15 +64,16 @@ class BoundedLosses(Protocol):
 class Derivatives:
     """Function that adds up derivatives of the objective f over rows (w, x, y, o), on the machine that has the rows.
 
-    Scores are rounded to multiples of `step`, the two factors of a Hessian entry to multiples of `root`, and bounds of
-    errors upwards, to multiples of 2^-10 of the bound of a score or of a Hessian entry: all sums are exact.
+    All sums are exact. For this purpose, scores are rounded to multiples of `step`, and the two factors of a Hessian
+    entry to multiples of `root`. Bounds of rounding errors are rounded up, to multiples of 2^-10 of the largest score
+    or of the largest Hessian entry.
 
     Parameters
     ----------
     loss : RowLoss
     theta : ndarray, shape (d,)
     step, root : float
-        Powers of two.
+        Grid steps of the scores, and of the factors of Hessian entries; powers of two.
     errors : bool
         Whether to return bounds of the rounding errors of scores, too.
     """
@@ -83,10 +85,10 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return sums over the rows of `part`, shape (n, d + 3), whose columns are w, x, y and o.
+        """Return four sums over the rows of `part`, shape (n, d + 3), whose columns are w, x, y and o.
 
-        These are the number n of rows; the sums of two error bounds, shape (2,), in units of 2^-53
-        (`Tilted.derivatives`); the score, shape (d,), in whole multiples of `step`; and the Hessian, shape (d, d), in
+        The sums are: the number n of rows; two bounds of rounding errors, shape (2,), in units of 2^-53 (see
+        `Tilted.derivatives`); the score, shape (d,), as whole multiples of `step`; and the Hessian, shape (d, d), as
         whole multiples of ``root^2``.
         """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
@@ -118,6 +120,7 @@ class Tilted:
     gamma : float
         Coefficient of the ridge penalty, positive.
     tilt : ndarray, shape (d,)
+        Coefficients of the random linear term.
     """
 
     scan: Scan
@@ -128,12 +131,13 @@ class Tilted:
     def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         """Return the gradient, a bound of the l2 length of its rounding error, the Hessian and `errors`, in one pass.
 
-        With u = 2^-53, a linear predictor has an error of at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham 2002,
-        section 3.1), and a slope has this error times the largest curvature, plus `slope_error` u. A score has the
-        slope's error times ``w |x|``, three roundings, and half a `step` per entry. The error of a row's score has two
-        parts: a constant and a multiple of |theta|. The sums of both parts over the rows do not depend on theta. They
-        are the fourth result, shape (2,), and can be given to the next call as `errors`, so that they are computed only
-        once. A factor of 1.1 covers terms of order u^2; half a step more covers rounding next to zero.
+        Let u = 2^-53. The rounding error of a linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
+        2002, section 3.1). The error of a slope is at most this number times the largest curvature, plus `slope_error`
+        u. The error of a score is at most the error of the slope times ``w |x|``, plus three rounding errors and half a
+        `step` per entry. So the error bound of a row's score has two parts: a constant, and a multiple of |theta|. The
+        sums over the rows of the constants and of the factors of |theta| do not depend on theta. These two sums are the
+        fourth result, shape (2,), and can be given to the next call as `errors`, so that they are computed only once. A
+        factor of 1.1 covers terms of order u^2; another half a step covers rounding next to zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -148,17 +152,17 @@ class Tilted:
 
 
 def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
-    """Return the minimiser theta* of the objective f up to a proved error.
+    """Return an approximation theta of the minimiser theta* of the objective f, with a proved error bound.
 
-    ``|theta - theta*|_2 <= tolerance / gamma``. If float64 is too coarse for this bound, the bound is ``tolerance /
-    gamma`` plus the rounding error of theta in float64, ``2^-53 |theta|_2``.
+    The bound is ``|theta - theta*|_2 <= tolerance / gamma``. If float64 is too coarse for this bound, the bound is
+    ``tolerance / gamma`` plus the rounding error of theta in float64, ``2^-53 |theta|_2``.
 
     Parameters
     ----------
     f : Tilted
         The objective; its rows may have any finite entries.
     tolerance : float
-        Positive, in units of the gradient.
+        Largest norm of the gradient at theta; positive.
 
     Returns
     -------
@@ -179,7 +183,7 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
-    """Return the best point of Newton's method in float64, and whether the point is proved to meet the tolerance."""
+    """Return the best point of Newton's method in float64, and whether its gradient is proved to meet the tolerance."""
     theta = step = np.zeros(len(f.tilt))
     best, least, start, errors = theta, math.inf, 0.0, None
     for _ in range(MOST_STEPS):
@@ -189,9 +193,9 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             best, least = theta, size
         if size * (1 + 2.0**-40) + wrong <= tolerance:
             return theta, True
-        if not math.isfinite(size) or size <= wrong / 8:  # the gradient is rounding error only
+        if not math.isfinite(size) or size <= wrong / 8:  # the gradient is only rounding error
             break
-        if float(gradient @ step) > CLOSE * start:  # the objective rises, or much of its slope along the step remains
+        if float(gradient @ step) > CLOSE * start:  # the step is too long, or too inexact
             step, start = step / 2, start / 2
             theta = theta - step
         else:
@@ -236,11 +240,12 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
-    """Return the number of decimal digits with which the rounding of the gradient is far below the tolerance.
+    """Return the number of decimal digits with which the rounding error of the gradient is far below the tolerance.
 
-    A score is at most ``radius max_slope`` long. Over n rows, its relative rounding and its multiples of ``10^-digits``
-    add up to about ``n d 10^-digits max(1, radius max_slope)``, and to n times as much through the linear predictor,
-    since theta is at most ``n radius max_slope / gamma`` long.
+    A score has a length of at most ``radius max_slope``. It is computed with a relative rounding error, and then
+    rounded to a multiple of ``10^-digits``. Over n rows, these errors add up to about ``n d 10^-digits max(1, radius
+    max_slope)``. Rounding errors of the linear predictor can make the sum n times as large, since theta has a length of
+    at most ``n radius max_slope / gamma``.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)
     return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))
@@ -248,7 +253,7 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A substitute for a loss: derivative 0 and, everywhere, the largest second derivative of the original loss."""
+    """A substitute for a loss, with slope 0 and, at every eta, the largest curvature of the original loss."""
 
     loss: RowLoss
 
@@ -259,7 +264,10 @@ class Steepest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecimalScores:
-    """Function that adds up scores of rows at theta to a number of digits, as multiples of 10^-digits."""
+    """Function that adds up the scores of rows at theta, computed with `digits` decimal digits.
+
+    The sums are whole numbers, in units of 10^-digits.
+    """
 
     loss: RowLoss
     theta: tuple[Decimal, ...]

@@ -19,15 +19,17 @@ from privstats.privacy.release import Release
 
 GUARD = 0.01  # share of the budget for the guard: noise that covers the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of theta
-FARTHEST = 2.0**13  # largest length of the coefficient vector; a longer one is shortened to it
-ROUNDING = 2.0**-49 * FARTHEST  # allowance for 16 roundings: of coefficients, their shortening and the guard's noise
+FARTHEST = 2.0**13  # largest length of the coefficient vector; longer vectors are shortened to this length
+ROUNDING = 2.0**-49 * FARTHEST  # allowance for 16 rounding errors: of coefficients, shortening and guard noise
 # largest exponent in the formula of the ridge: a smaller exponent gives a larger ridge, which is private, too
 MOST_EXPONENT = 6.0
 
 
 @dataclass(frozen=True, eq=False)
 class TiltLaw:
-    """The law of the random linear term b; at the released minimiser t, the scores add up to ``-(ridge t + b)``.
+    """The law of the random linear term b of objective perturbation, with the coefficient of the ridge penalty.
+
+    At the minimiser t, the gradients of the rows' losses add up to ``-(ridge t + b)``.
 
     Parameters
     ----------
@@ -58,18 +60,18 @@ class TiltLaw:
 class ObjectivePerturbation(Mechanism):
     """Release the minimiser t of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is a draw of K-norm noise.
 
-    Privacy: eps, of which `GUARD` is spent on the guard below; e is the rest, divided by the number of rows that a unit
-    may have, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m, and their slopes
-    are Lipschitz functions. So t is a function of b, with an inverse b(t), and both functions are Lipschitz. The
-    density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of all terms except ``b't``, and H
-    is the Hessian of the losses. The density f of b is proportional to ``exp(-c |b|_K / R)``, with R the largest ``w
-    |x|_K``. Let one row have slope s and curvature h at t, and let S be the largest slope of any row and C the largest
-    ``w |x|_2^2``. (If the curvature is proportional to a function s(y) of the response, h is the curvature divided by
-    s(y), and C the largest ``w |x|_2^2 s(y)``: `WeightedLosses`.) If a row is replaced, b(t) changes by at most ``(s +
-    S) R``; if it is added or removed, by ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at
-    most ``1 + h C / gamma``, with h the curvature of the row that belongs to the data set in the numerator. So the log
-    density changes by at most e for each row, and by the sum of these changes for several rows, if for every (s, h)
-    that a row can have
+    Privacy: eps. The share `GUARD` of eps is for the guard below. Let e be the remaining eps, divided by the largest
+    number of rows of a unit, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m,
+    and their slopes are Lipschitz functions. So t is a function of b, with an inverse b(t), and both functions are
+    Lipschitz. The density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of all terms except
+    ``b't``, and H is the Hessian of the losses. The density f of b is proportional to ``exp(-c |b|_K / R)``, where R is
+    the largest ``w |x|_K``. Let one row have the absolute slope s and the curvature h at t. Let S be the largest
+    absolute slope of any row, and C the largest ``w |x|_2^2``. (If the largest curvature depends on the response y
+    through a factor s(y), h is the curvature divided by s(y), and C is the largest ``w |x|_2^2 s(y)``; see
+    `WeightedLosses`.) If a row is replaced, b(t) changes by at most ``(s + S) R``; if a row is added or removed, by at
+    most ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C / gamma``, where h
+    is the curvature of the row that belongs to the data set in the numerator. So the log density changes by at most e
+    for each row, and by the sum of these changes for several rows, if for every pair (s, h) that a row can have
 
         replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
         add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S.
@@ -78,26 +80,26 @@ class ObjectivePerturbation(Mechanism):
     second with ``gamma = max h C / (exp(e - c s) - 1)``; a larger gamma is private, too. Rows that are missing, or that
     have a lower weight, have smaller s and h. (Awan and Slavkovic 2021, Theorem 4.1 and Algorithm 2; Kifer, Smith and
     Thakurta 2012. Awan and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, use rank one without
-    saying so, and bound slope and curvature separately: a logistic row has s = max(p, 1 - p) and h = p (1 - p), never
-    both at their largest.) The offset o may contain the linear predictor of an earlier release of the coefficients.
-    Then t is the difference from the earlier release, and the ridge penalty is zero at the earlier release.
+    saying so, and bound slope and curvature separately. But a logistic row has s = max(p, 1 - p) and h = p (1 - p),
+    which are never largest at the same time.) The offset o may contain the linear predictor of an earlier release of
+    the coefficients. Then t is the difference from the earlier release, and the ridge penalty is zero at the earlier
+    release.
 
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
-    Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, hides the difference between the two
-    minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are shortened to the
-    length `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of coefficients
-    of this length, of the shortening, and of the sum of coefficients and noise. At small eps the scale of the noise is
-    increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The certificate never fails (`minimise`).
-    Neighbouring relation: the relation of the query. A guarantee in mu is satisfied through a stricter guarantee in
-    eps.
+    Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the two
+    minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are shortened to a length
+    of at most `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of
+    coefficients of this length, of the shortening, and of the sum of coefficients and noise. At small eps the scale of
+    the noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The certificate never fails
+    (`minimise`). Neighbouring relation: the relation of the query. A guarantee in mu is satisfied through a stricter
+    guarantee in eps.
 
     Parameters
     ----------
     split : float
-        Share q of the budget for the linear term b; the ridge has the rest.
+        Share q of the budget for the linear term b; the share 1 - q is for the ridge.
     ridge : float
-        Smallest gamma. A ridge penalty that is used for other reasons counts in the privacy theorem like any other
-        ridge.
+        Smallest gamma. The privacy theorem also holds if a ridge penalty is used for other reasons than privacy.
     """
 
     label: ClassVar[str] = "objpert"
@@ -124,10 +126,11 @@ class ObjectivePerturbation(Mechanism):
 
 
 def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
-    """Return the rate c of the linear term's density, and the ridge's gamma, rounded up.
+    """Return the rate c of the linear term's density, and the coefficient gamma of the ridge, rounded up.
 
-    One row may spend ``promise.for_group(rows)``, minus the share `GUARD` of it. This share pays for the guard: noise
-    that covers the numerical error of the minimiser.
+    The budget for one row is ``promise.for_group(relation.rows)``. The share `GUARD` of this budget is for the guard:
+    noise that covers the numerical error of the minimiser. The remaining budget determines c and gamma (see
+    `ObjectivePerturbation`).
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps

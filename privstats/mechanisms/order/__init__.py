@@ -1,1 +1,1 @@
-"""Mechanisms that choose one of the possible values of a column, or numbers between possible values."""
+"""Mechanisms that choose numbers by rank or frequency: quantiles, ends of intervals for quantiles, and modes."""

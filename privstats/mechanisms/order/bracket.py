@@ -1,15 +1,16 @@
-"""The ends of an interval and the quantile between them, drawn jointly and exactly; large rank errors are improbable.
+"""The ends of an interval and the quantile between them, drawn jointly and exactly, with small rank errors.
 
 The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
-|rank(x_j) - t_j|)`` with target ranks t_j. As ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the density is a
-mixture: draw a radius r, then a uniform ordered point of a box. Side j of the box consists of the numbers whose ranks
-lie in ``[t_j - r, t_j + r]``. Given r, the only dependence between the boundaries is their order. So boundaries that
-lie in the same long gap between values do not attract each other. In the module `joint`, by contrast, the density does
-not decrease if the error of a boundary moves between the errors of the two neighbouring boundaries.
+|rank(x_j) - t_j|)`` with target ranks t_j. Because of ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the density is
+a mixture: a radius r is drawn first, then a uniform ordered point of a box. Side j of the box consists of the numbers
+whose ranks lie in ``[t_j - r, t_j + r]``. Given r, the boundaries depend on each other only through their order. So a
+boundary in a long gap between values does not make it more probable that another boundary lies in the same gap. In the
+module `joint`, by contrast, the density does not decrease if the rank error of a boundary lies anywhere between the
+rank errors of the two neighbouring boundaries.
 
-As in `joint`, each point of the public grid has a cell, and each cell is divided into equal parts, which have numbers
-(`joint.Parts`). A value is moved to a random part of its grid point's cell, and the numbers of the boundaries' parts
-are drawn exactly, as whole numbers.
+As in `joint`, the public range is divided into cells around the points of the public grid, and each cell into equal
+parts, which are numbered (`joint.Parts`). A value is moved to a random part of the cell of its grid point. Boundaries
+are drawn as numbers of parts, exactly, as whole numbers.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from privstats.mechanisms.order.joint import Parts, Window
 from privstats.mechanisms.order.ranked import Ranked
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-RARE = 30.0  # ranks outside the window are proposed with probability at most about exp(-RARE)
+RARE = 30.0  # boundaries outside the window of ranks are proposed with probability at most about exp(-RARE)
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
-    """Draw J = 2 or 3 ordered boundaries, shape (J,), whose ranks are near the target ranks `targets`.
+    """Return J = 2 or 3 ordered random boundaries, shape (J,), whose ranks are near the target ranks `targets`.
 
     The targets are multiples of `FINE`, 2^-20, so that rank errors are exact in float64. Only values in a window of
     ranks are sorted. The region outside the window is proposed with probability proportional to an upper bound of its
-    mass, and accepted with the ratio of its mass to the bound. If it is rejected, the boundaries are drawn from the law
-    over all values, which is also the law of a sampler that repeats proposals until one is accepted. So the draw is
-    exact for every window.
+    mass, and accepted with a probability equal to the ratio of its mass to the bound. If the region is rejected, the
+    boundaries are drawn from the law over all values, which is also the law of a sampler that repeats proposals until a
+    proposal is accepted. So the draw is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -59,11 +60,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of the boundaries x_1, ..., x_J, one for each radius in `r`, shape (m,), which increases.
+    """Boxes of the boundaries x_1, ..., x_J: one box for each of the m increasing radii in `r`.
 
-    Side j of a box extends from ``a[j]`` to ``b[j]``, arrays of shape (J, m), and consists of the numbers whose rank
-    error for target j is at most the radius. The ends of sides are whole numbers (of parts of grid cells), so that
-    their differences are computed exactly, before they are converted to floats.
+    Side j of box i extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J, m)). It consists of the numbers whose
+    rank error for target j is at most the radius. The ends of sides are whole numbers (of parts of grid cells), so that
+    the lengths of sides are computed exactly, before they are converted to floats.
     """
 
     r: FloatArray
@@ -72,13 +73,13 @@ class RankBoxes:
 
     @classmethod
     def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
-        """Return the boxes for the radius `least`, and for every radius up to `most` at which a side becomes longer.
+        """Return the boxes for the radius `least`, and for every larger radius up to `most` at which a side grows.
 
         Parameters
         ----------
         knots : ndarray of int, shape (k + 2,)
-            The sorted values with ranks start + 1, ..., start + k, and one number before and one after them, in parts
-            of grid cells.
+            The sorted values with ranks start + 1, ..., start + k, with one smaller number before and one larger number
+            after them, in parts of grid cells.
         start : int
             Rank of the numbers in the first gap between knots.
         n : int
@@ -101,10 +102,10 @@ class RankBoxes:
             return np.asarray(np.log(self.volume()) - rate * self.r + share)
 
     def volume(self) -> FloatArray:
-        """Return, for each box, the volume of the set of its points with ascending coordinates.
+        """Return the volume of the set of ordered points (with ascending coordinates) in each box, shape (m,).
 
-        Given x_2, the coordinate x_1 has an interval of length f, and x_3 (if J = 3) an interval of length g. Both
-        lengths are piecewise linear in x_2. The integral of their product over each piece is computed from f and g at
+        Given x_2, the coordinate x_1 lies in an interval of length f, and x_3 (if J = 3) in an interval of length g.
+        Both lengths are piecewise linear in x_2. The integral of ``f g`` over each piece is computed from f and g at
         both ends of the piece, as a sum of non-negative numbers.
         """
         (first, *_), (up_to, *_) = self.a, self.b
@@ -117,12 +118,12 @@ class RankBoxes:
         return np.asarray((length * ends).sum(axis=0) / 6)
 
     def draw(self, box: int, rng: Rng) -> IntArray:
-        """Return a uniform point among the ordered points of a box, as J ascending part numbers (see `Parts`).
+        """Return a uniform ordered point of the box with index `box`, as J ascending part numbers (see `Parts`).
 
         One part is drawn uniformly from each side, independently. The J parts are rejected if their numbers do not
         ascend. If k boundaries share a part, they are accepted with probability 1 / k!, the probability that k uniform
-        numbers in one part are in order. At least 1 in J! proposals is accepted on average: if numbers lie in the J
-        sides in some order, they also lie in the sides in ascending order, because the ends of the sides ascend.
+        numbers in one part are in order. On average, at least one in J! proposals is accepted: if J numbers lie in the
+        J sides in any order, the sorted numbers also lie in the sides, because the ends of the sides ascend.
         """
         while True:
             x = rng.integers(self.a[:, box], self.b[:, box], None)

@@ -1,27 +1,28 @@
 """Several boundaries whose ranks among the values are near target ranks, drawn jointly and exactly.
 
-J boundaries ``x_1 <= ... <= x_J`` divide the values into J + 1 cells with c_0, ..., c_J values (cells of the grid are
-called grid cells in this docstring). Their density on the ordered points of an interval is proportional to ``exp(-sum_j
-rates_j |c_j - w_j|)``, where w_j is the difference of the neighbouring target ranks (Gillenwater, Joseph and Kulesza
-2021). The density is constant while each boundary stays in one gap between sorted values. The gaps of the boundaries
-are drawn one after the other, from the last boundary to the first. Beforehand, a forward pass computes the sums over
-all gaps that these draws need; the step from one boundary to the next is a convolution with a Laplace kernel. m
-boundaries in the same gap have the volume ``length^m / m!``.
+J boundaries ``x_1 <= ... <= x_J`` divide the values into J + 1 cells with c_0, ..., c_J values. (This docstring
+calls the cells around the points of the public grid "grid cells".) The density of the boundaries on the ordered points
+of an interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, where w_j is the difference of the neighbouring
+target ranks (Gillenwater, Joseph and Kulesza 2021). The density is constant while each boundary stays in one gap
+between sorted values. The gaps of the boundaries are drawn one after the other, from the last boundary to the first.
+Beforehand, a forward pass computes the sums over all gaps that these draws need. The step from one boundary to the next
+is a convolution with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
 
-*Windows.* Only values whose ranks are near a target are read. Write ``e_j = rank_j - target_j``, e_0 = e_J+1 = 0: the
-density is ``exp(-sum_j rates_j |e_j+1 - e_j|)``. Clamping each e_j to [-width, width] does not increase the distance of
-any two of the errors, so that the density at the clamped errors is an upper bound, the envelope. The envelope is
-constant for all ranks beyond target_j +- width, so that it does not depend on the values between two windows.
-Boundaries are drawn from the envelope. If one of them lies outside its own window, the boundaries are accepted with the
-ratio of the density to the envelope. If they are rejected, boundaries are drawn from the density itself, over all
-values, which is also the law of a sampler that repeats proposals until one is accepted. So the draw is exact for every
-width, and no draw takes longer than one draw over all values.
+*Windows.* Only values in windows of ranks, ``width`` ranks on both sides of each target, are read. Let ``e_j = rank_j -
+target_j``, with e_0 = e_(J+1) = 0. The density is proportional to ``exp(-sum_j rates_j |e_(j+1) - e_j|)``. Clamping
+each e_j to [-width, width] does not increase the distance between any two errors. So the density at the clamped errors
+is an upper bound, the envelope. The envelope is constant for all ranks below target_j - width, and for all ranks above
+target_j + width, so it does not depend on the values between two windows. Boundaries are drawn from the envelope. If a
+boundary lies outside its own window, the boundaries are accepted with a probability equal to the ratio of the density
+to the envelope. If they are rejected, new boundaries are drawn from the density itself, over all values. The result has
+the same law as if proposals were repeated until a proposal is accepted. So the draw is exact for every width, and no
+draw takes longer than one draw over all values.
 
 Values are rounded to a public grid, and then spread uniformly over the grid cells by secret noise, so that ties cause
 no problem: the law is a mixture over this noise, which is the same for both neighbours. The noise is a whole number of
-parts of a grid cell (`Parts`), so a boundary's part is drawn exactly, as a uniform whole number in its gap. The widths
-of the grid cells are public. Values are sorted before the noise is added, so that with a given seed the order of the
-rows does not affect the result.
+parts of a grid cell (`Parts`). So a boundary is drawn exactly, as a uniform whole number of parts in its gap. The
+widths of the grid cells are public. Values are sorted before the noise is added, so that with a given seed the order of
+the rows does not affect the result.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-# extra width, as a fraction of the range, of the cells of zero and of both bounds, values that many rows may share
+# additional width of the cells of zero and of both bounds together, as a fraction of the range: for frequent values
 HEAPED = 0.03
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
-NEGLIGIBLE = 45.0  # terms smaller than exp(-45) < 2^-64 times a sum change no bit of the sum
+NEGLIGIBLE = 45.0  # terms below exp(-NEGLIGIBLE) < 2^-64 times a sum do not change the sum in float64
 PART_BITS = 62  # log2 of the largest number of parts of all cells together
 
 
@@ -50,12 +51,12 @@ PART_BITS = 62  # log2 of the largest number of parts of all cells together
 class Parts:
     """The cells around the points of a public grid, each divided into equal parts, which are numbered from 0.
 
-    A cell has 2^bits parts. The cells of zero and of the ends of the grid, where many values may lie, have `more` times
-    2^bits further parts, so that boundaries are drawn less often from a long gap beside them.
+    A cell has 2^bits parts. Many values may equal zero or an end of the grid. The cells of these points have `more`
+    times 2^bits additional parts, so that boundaries are drawn less often from a long gap beside these points.
 
-    Part k is the interval ``[k, k + 1)`` of a line on which positions are real numbers. Knots lie at whole numbers, so
-    a boundary that is uniform in a gap between two knots lies in each part of the gap with the same probability. Its
-    part determines its grid point; so only the part is drawn.
+    Part k is the interval ``[k, k + 1)`` of a line on which positions are real numbers. The values lie at whole
+    numbers, so a boundary that is uniform in a gap between two values lies in each part of the gap with the same
+    probability. The part of a boundary determines its grid point, so only the part is drawn.
     """
 
     grid: RankGrid
@@ -68,7 +69,7 @@ class Parts:
 
     @cached_property
     def more(self) -> int:
-        """Extra width of the cells of zero and of the ends of the grid, in units of an ordinary cell."""
+        """Additional width of the cells of zero and of the ends of the grid, in units of an ordinary cell."""
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
     @cached_property
@@ -78,7 +79,7 @@ class Parts:
 
     @property
     def bits(self) -> int:
-        """log2 of the number of parts of an ordinary cell; at least ten, as grids have at most 2^51 points."""
+        """log2 of the number of parts of an ordinary cell; at least 10, because grids have at most 2^51 points."""
         return PART_BITS - self.cells.bit_length()
 
     @property
@@ -87,36 +88,36 @@ class Parts:
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """Return, for each grid point (given in steps), the number of a uniformly drawn part of its cell."""
+        """Return the number of a uniformly drawn part of the cell of each grid point; `units` are in grid steps."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
         return np.asarray((cells << self.bits) + rng.integers(0, (1 + self.more * wide) << self.bits, len(cells)))
 
     def units(self, parts: IntArray) -> FloatArray:
-        """Return the grid points, in steps, whose cells contain these parts."""
+        """Return the grid points whose cells contain the given parts, in grid steps."""
         cells = parts >> self.bits
         for heap in self.heaps:
             cells = cells - np.clip(cells - heap, 0, self.more)
         return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
-        """Return the values of the grid points whose cells contain these parts."""
+        """Return the grid points whose cells contain the given parts, in the units of the values."""
         return self.grid.points(self.units(parts))
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Targets of a joint draw of J boundaries.
+    """Target ranks of a joint draw of J boundaries, with the rates of the density and the width of the windows.
 
     Parameters
     ----------
     ranks : ndarray, shape (J,)
         Target ranks of the boundaries, ascending.
     rates : ndarray, shape (J + 1,)
-        Rate at which the log density decreases with the error of each cell's count.
+        Rate at which the log density decreases with the absolute error of each cell's number of values.
     width : float
-        Number of ranks on each side of a target in its window.
+        Number of ranks in the window on each side of a target.
     """
 
     ranks: FloatArray
@@ -128,7 +129,7 @@ class Targets:
         return len(self.ranks)
 
     def spans(self, n: int) -> list[tuple[int, int]]:
-        """Return the rank windows as (start, stop), for the ranks start + 1 to stop; overlapping windows are merged."""
+        """Return the windows of ranks, merged if they overlap, as pairs (start, stop) for ranks start + 1 to stop."""
         spans: list[tuple[int, int]] = []
         for target in self.ranks:
             start, stop = int(max(0.0, target - self.width)), int(min(float(n), np.ceil(target + self.width)))
@@ -142,11 +143,11 @@ class Targets:
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
-        """Return minus the log density, ``sum_j rates_j |e_j+1 - e_j|``, of J boundaries with rank errors e."""
+        """Return minus the log density, ``sum_j rates_j |e_(j+1) - e_j|``, of J boundaries with rank errors e."""
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return the log envelope minus the log density, for boundaries at the given ranks, shape (J,)."""
+        """Return the log of the envelope minus the log density, for J boundaries at the given ranks, shape (J,)."""
         errors = ranks - self.ranks
         return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
 
@@ -154,12 +155,12 @@ class Targets:
 def draw_joint(
     values: Ranked, targets: FloatArray, rates: FloatArray, rng: Rng, width: float | None = None
 ) -> FloatArray:
-    """Draw boundaries that cut the values into cells with nearly the target numbers of values.
+    """Return random boundaries that divide the values into cells with nearly the target numbers of values.
 
     Parameters
     ----------
     values : Ranked
-        n values, on the grid of the draws.
+        The n values, on the grid of the draws.
     targets : ndarray, shape (J,)
         Target ranks, ascending, in [0, n].
     rates : ndarray, shape (J + 1,)
@@ -167,8 +168,8 @@ def draw_joint(
     rng : Rng
         Source of randomness.
     width : float, optional
-        Number of ranks on each side of a target in its window; by default so large that boundaries outside the window
-        are improbable.
+        Number of ranks in the window on each side of a target. The default is large enough to make boundaries outside
+        their windows improbable.
 
     Returns
     -------
@@ -178,9 +179,9 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # the mass outside the windows is small if the log density there, lower by at least 2 width rate, is far below
-        # the log density of boundaries whose ranks are the whole numbers nearest to the targets, which is lower by
-        # `nearest`
+        # relative to the log density at the targets, the log density outside the windows is lower by at least 2 width
+        # rate, and the log density at the whole ranks nearest to the targets is lower by `nearest`; the width is chosen
+        # so that the mass outside the windows is small
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -197,10 +198,10 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Draw boundaries among sorted values from the envelope density.
+    """Return boundaries drawn from the envelope density: their part numbers and the indices of their gaps, (J,) each.
 
-    Return, for each boundary, the number of its part of a cell, and the index of the gap that contains the boundary;
-    shape (J,) each. `ranks` are the ranks of the gaps between the values, shape (len(values) + 1,).
+    `values` are sorted part numbers, and `ranks`, shape (len(values) + 1,), are the ranks of the gaps between the
+    values.
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
@@ -212,12 +213,11 @@ def draw_between(
 
 @dataclass(eq=False)
 class Window:
-    """The values with ranks in given intervals of ranks (spans), moved to random parts of their grid cells, and sorted.
+    """The values with ranks in given intervals of ranks (spans), moved to random parts of their grid cells and sorted.
 
-    `values` has the values with ranks start + 1, ..., stop of each span, as numbers of parts of grid cells. `labels`,
-    shape (len(values) + 1,), has the ranks of the gaps between these values. The mask `holes` marks the gaps that
-    contain values that were not read: for such a gap, `labels` has the rank at one end of the gap; for all other gaps,
-    the rank is exact.
+    `values` has the values with ranks start + 1, ..., stop of each span, as part numbers. `labels`, shape (len(values)
+    + 1,), has the ranks of the gaps between these values. The mask `holes` marks the gaps that contain values that were
+    not read. For a marked gap, `labels` has the rank at one end of the gap; for all other gaps, the rank is exact.
 
     A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has the intervals of grid
     points whose cells contain values of a span, and `inside` has all values in these cells. All other values are read
@@ -236,7 +236,7 @@ class Window:
 
     @classmethod
     def of(cls, values: Ranked, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
-        """Return the window for some spans of ranks, given in ascending order and separated by at least one rank."""
+        """Return the window for the given spans of ranks, which ascend and are separated by at least one rank."""
         (first, _), filled = spans[0], [span for span in spans if span[0] < span[1]]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
@@ -255,7 +255,10 @@ class Window:
         return cls(np.concatenate(kept), labels, holes, inside, stretches, values, parts, rng)
 
     def all(self) -> IntArray:
-        """Return all values, moved to random parts and sorted; values outside the spans are read on the first call."""
+        """Return all values, moved to random parts of their grid cells and sorted.
+
+        The first call reads the values outside the spans.
+        """
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
             outside = self.of_all.take([(last + 1, first - 1) for (_, last), (first, _) in ends])
@@ -263,7 +266,7 @@ class Window:
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
-        """Return the ranks of boundaries in the parts x: the numbers of values up to the beginning of each part."""
+        """Return the ranks of boundaries in the parts `x`: the number of values up to the beginning of each part."""
         return np.searchsorted(self.all(), x, side="right").astype(float)
 
 
@@ -271,11 +274,11 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
-    """Return two lists of arrays of shape (K,), `arrive` and `leave`: log sums over placements of boundaries in K gaps.
+    """Return log sums over all placements of boundaries in K gaps: the lists `arrive` and `leave` of (K,) arrays.
 
     ``arrive[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in gaps before gap i, if
-    boundary j + 1 is in gap i; j = 0, ..., J - 1. The weight does not yet include the volume of boundary j + 1.
-    ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in which boundary j is in
+    boundary j + 1 is in gap i; j = 0, ..., J - 1. This weight does not include the volume of boundary j + 1.
+    ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j for which boundary j is in
     gap i and boundary j + 1 in a later gap; j = 1, ..., J.
 
     Parameters
@@ -300,11 +303,12 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
 def in_gaps(
     arrive: list[FloatArray], leave: list[FloatArray], errors: FloatArray, log_length: FloatArray, rates: FloatArray
 ) -> FloatArray:
-    """Return ``leave[j]``, j = len(errors), from the sums of `forward_pass` for fewer boundaries.
+    """Return ``leave[j]``, shape (K,), for j = len(errors), from the sums of `forward_pass` for fewer boundaries.
 
-    In gap i it is the logarithm of a sum of j terms: m = 1, ..., j boundaries in the gap. As ``(s + m - 1)! >= s! m!``
-    for s >= 1, the terms of m and more boundaries are at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, less
-    the cost of m - 1 empty cells. Once this bound is negligible in most gaps, only the other gaps are added up.
+    For gap i it is the logarithm of a sum of j terms; term m is for m boundaries in the gap, m = 1, ..., j. Because of
+    ``(s + m - 1)! >= s! m!`` for s >= 1, the sum of the terms for m and more boundaries is at most ``exp(leave[j - m +
+    1][i]) length^(m - 1) / m!``, multiplied by the factor for m - 1 empty cells. If this bound is negligible in most
+    gaps, further terms are computed only for the remaining gaps.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -325,7 +329,10 @@ def in_gaps(
 def backward_pass(
     forward: Forward, errors: FloatArray, lengths: FloatArray, rates: FloatArray, rng: Rng
 ) -> NDArray[np.intp]:
-    """Draw the gap of each boundary, last to first, from the sums of `forward_pass`; shape (J,), ascending indices."""
+    """Return a random gap for each boundary, shape (J,), as ascending indices.
+
+    The gaps are drawn from the last boundary to the first, with the sums of `forward_pass`.
+    """
     arrive, leave = forward
     gaps, j = np.zeros(len(errors), dtype=np.intp), len(errors)
     log_weight = leave[j] - rates[j] * np.abs(errors[j - 1])
@@ -346,14 +353,14 @@ def backward_pass(
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
     """Yield the decrease of the log density due to m - 1 empty cells, for m = 1, ..., j.
 
-    These are the cells between boundaries j - m + 1, ..., j if these m boundaries share a gap.
+    The empty cells are the cells between the boundaries j - m + 1, ..., j, if these m boundaries are in the same gap.
 
     Parameters
     ----------
     errors : ndarray, shape (j, ...)
         Rank errors of boundaries 1, ..., j in this gap.
     rates : ndarray
-        Rate at which the log density decreases with the error of each cell's count.
+        Rate at which the log density decreases with the absolute error of each cell's number of values.
     """
     cost = np.zeros_like(errors[0])
     yield cost
@@ -372,11 +379,11 @@ def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArr
 
 
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
-    """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for every k < K; arguments ascend.
+    """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for k = 0, ..., K - 1.
 
-    K is the length of `after`. The terms with ``before_i <= after_k`` have the first indices, and the remaining terms
-    have a range of indices that ends at k. No sum is computed as a difference of cumulative sums, which would lose
-    digits.
+    The arrays have the length K, and `before` and `after` ascend. For each k, the terms with ``before_i <= after_k``
+    have the first indices, and the remaining terms have a range of indices that ends at k. No sum is computed as a
+    difference of cumulative sums, which would lose digits.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)
@@ -388,9 +395,9 @@ def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
     """Return ``log sum exp(y_i)`` over ``first <= i < end``, shape (m,); -inf for an empty range.
 
     Let d be the highest binary digit in which the first and the last index of a range differ. Then the range lies in
-    one block of length 2^(d + 1) and contains the middle of the block: the range is the end of the first half and the
-    beginning of the second half (a disjoint sparse table). Cumulative sums are computed only for blocks with such
-    ranges, from the middle as far as the longest of these ranges extends.
+    one block of length 2^(d + 1) and contains the middle of the block: the range consists of the end of the first half
+    and the beginning of the second half (a disjoint sparse table). Cumulative sums from the middle are computed only
+    for blocks that contain a range, and only up to the ends of the longest range.
     """
     out = np.full(len(first), -np.inf)
     some = np.flatnonzero(first < end)
