@@ -18,12 +18,12 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class ModeMechanism(Mechanism):
-    """Choose the index of a large total among candidates; subclasses differ in the law of the choice.
+    """Base class of mechanisms that choose a candidate (its index) with a large total.
 
-    The input of `choose` is the difference of each total from the largest total, in units of the l1 sensitivity divided
-    by eps. For counts the sensitivity is 1 if rows are added or removed, and 2 if a row is replaced, where one count
-    increases and another decreases; 2 also holds if rows may be missing. Between neighbours the difference of any two
-    totals changes by at most the l1 sensitivity: in these units, by at most eps.
+    The input of `choose` is the difference between the largest total and the total of each candidate, in units of the
+    l1 sensitivity divided by eps. For counts, the sensitivity is 1 if rows are added or removed. It is 2 if rows are
+    replaced, because one count increases and another count decreases, also if rows may be missing. The difference of
+    any two totals changes by at most the l1 sensitivity between neighbours: in these units, by at most eps.
     """
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -35,26 +35,33 @@ class ModeMechanism(Mechanism):
 
     @abstractmethod
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
-        """Return the chosen index, given each candidate's difference from the largest total, shape (G,)."""
+        """Return the index of the chosen candidate.
+
+        `deficits`, shape (number of candidates,), has the scaled difference between the largest total and each total.
+        """
 
 
 @dataclass(frozen=True)
 class PermuteAndFlip(ModeMechanism):
-    """Visit candidates in random order; accept one with probability exp(-its scaled difference from the largest total).
+    """Permute-and-flip: visit the candidates in random order until a candidate is accepted.
 
-    Privacy: eps (McKenna and Sheldon 2020). The mechanism is sampled as the index of the largest of the totals plus
-    exponential noise of scale size / eps, which has the same law (Ding et al. 2021). Given the noise of the other
-    candidates, candidate i is chosen if and only if its own noise exceeds a threshold t; this event has probability
-    ``min(1, exp(-t))``. Neighbours change t by at most eps, and so the probability by a factor of at most e^eps. The
-    expected difference between the largest total and the chosen total is never larger than with `ModeExponential`.
-    Neighbouring relation: the relation for which the sensitivity is computed.
+    A candidate is accepted with probability ``exp(-deficit)``. Its deficit is the difference between the largest total
+    and the candidate's total, in units of the l1 sensitivity divided by eps.
+
+    Privacy: eps (McKenna and Sheldon 2020). Independent exponential noise is added to every total, and the candidate
+    with the largest sum is chosen; this has the same law (Ding et al. 2021). The noise has the scale (l1 sensitivity) /
+    eps. Given the noise of all other candidates, a candidate is chosen if and only if its own noise exceeds a threshold
+    t, in units of the scale; this event has probability ``min(1, exp(-t))``. Between neighbours t changes by at most
+    eps, and so the probability by a factor of at most e^eps. The expected difference between the largest total and the
+    chosen total is never larger than with `ModeExponential`. Neighbouring relation: the relation for which the
+    sensitivity is computed.
     """
 
     label: ClassVar[str] = "permute_and_flip"
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
         noisy = exponential(rng, deficits.shape) - deficits
-        first = np.flatnonzero(noisy == noisy.max())  # equal numbers occur by rounding only
+        first = np.flatnonzero(noisy == noisy.max())  # ties are due to rounding only
         return int(first[int(rng.integers(0, len(first), None))])
 
 

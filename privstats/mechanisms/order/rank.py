@@ -22,14 +22,14 @@ from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, int
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GRID_BITS = 30  # log2 of (range / grid step), if no step is declared
-COUNTED_BITS = 50  # limit of log2 of (largest absolute value / grid step), if no step is declared
+GRID_BITS = 30  # log2 of the range divided by the grid step, if no step is declared
+COUNTED_BITS = 50  # largest log2 of the largest absolute value divided by the grid step, if no step is declared
 
 
 class Range(Protocol):
-    """Interface of a public range: its ends, the step of the grid, and the approximate number of values.
+    """Interface of a public range: its ends, the step `grid` of the public grid, and an approximate number of values.
 
-    If the step `grid` is 0, `grid_of` chooses one; `about` is empty if no number of values is known.
+    If `grid` is 0, the function `grid_of` chooses a step. `about` is empty if no approximate number of values is known.
     """
 
     @property
@@ -44,37 +44,39 @@ class Range(Protocol):
 
 @dataclass(frozen=True)
 class Rank(Mechanism):
-    """Choose one number, or several jointly, with a density that decreases with the errors of their ranks.
+    """Choose one number, or several numbers jointly, with a density that decreases with the errors of their ranks.
 
-    Privacy: eps (McSherry and Talwar 2007, Theorem 6). Neighbours change the error by at most S for each of the `rows`
-    that change (triangle inequality along a chain of data sets), so the exponent ``eps error / (2 S rows)`` changes by
-    at most eps / 2, and the log normaliser changes by at most eps / 2, too. Neighbouring relation: the relation of the
-    query. The draw is exact (`rank_sampler`, `joint`), on a public grid.
+    Privacy: eps (McSherry and Talwar 2007, Theorem 6). Each changed row changes the error by at most S, and neighbours
+    differ in at most `rows` rows (triangle inequality along a chain of data sets). So the exponent ``eps error / (2 S
+    rows)`` changes by at most eps / 2, and the log normaliser changes by at most eps / 2, too. Neighbouring relation:
+    the relation of the query. The draw is exact (`rank_sampler`, `joint`), on a public grid.
 
-    *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho, the rank of a grid point x, is the
-    inverse of the line R through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high). Where R is flat, rho is an interval,
-    and the error is the distance of ``tau (n + 1)`` from this interval. The sensitivity S is max(tau, 1 - tau) if rows
-    are added or removed, and 1 if a row is replaced. Proof: if a value is added, the new line R' satisfies ``R(s - 1)
-    <= R'(s) <= R(s)`` at whole s, hence at all s. So each end of the interval changes by an amount in [0, 1], and ``tau
-    (n + 1)`` changes by tau. If a value is replaced, both data sets arise from the same smaller data set by adding one
-    value, and ``tau (n + 1)`` is equal for both. If a replaced value becomes missing, it is removed, and the error
-    changes by at most max(tau, 1 - tau) <= 1.
+    *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x. Let R
+    be the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high), with the sorted values
+    y_i; then R(rho) = x. Where R is flat, rho is an interval, and the error is the distance of ``tau (n + 1)`` from
+    this interval. The sensitivity S is max(tau, 1 - tau) if rows
+    are added or removed, and 1 if a row is replaced. Proof: if a value is added, the new function R' satisfies ``R(s -
+    1) <= R'(s) <= R(s)`` at whole s, hence at all s. So each end of the interval changes by an amount in [0, 1], and
+    ``tau (n + 1)`` changes by tau. If a value is replaced, both data sets arise from the same smaller data set by
+    adding one value, and ``tau (n + 1)`` is equal for both. If a replaced value becomes missing, it is removed, and the
+    error changes by at most max(tau, 1 - tau) <= 1.
 
     *Several levels* (Gillenwater, Joseph and Kulesza 2021). The chosen numbers divide the values into cells of c_j
     values. The error is ``sum_j |c_j - w_j|``, where the target counts w_j have the sum n. A replaced value changes two
-    counts by 1, S = 2. An added value in cell i adds 1 to c_i and adds w'_j to each w_j, where ``w'_j >= 0`` and the
-    w'_j sum to 1: the error changes by at most ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j is the
-    difference of neighbouring levels for each n, S = 2 (1 - min_j w'_j) if rows are added or removed (their Lemma 1),
-    and 2 if one is replaced, whether or not values may be missing.
+    counts by 1, so S = 2. An added value in cell i increases c_i by 1 and each w_j by w'_j, where ``w'_j >= 0`` and the
+    w'_j have the sum 1. So the error changes by at most ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. Since w'_j
+    is the difference of neighbouring levels for each n, S = 2 (1 - min_j w'_j) if rows are added or removed (their
+    Lemma 1). S = 2 if a row is replaced, also if values may be missing.
 
-    *Levels with the ends of their intervals*: the same error, with the target ranks ``tau n -+ h(n)`` for the ends,
-    where h allows for sampling error and the mechanism's error. S = 2 under each relation: no w_j decreases as n
-    increases, so ``w'_j >= 0`` (`interval_targets`). n need not be public: h(n) enters only through the error.
+    *Levels with the ends of their intervals*: the error is the same sum, with the target ranks ``tau n - h(n)`` and
+    ``tau n + h(n)`` for the ends, where h allows for the sampling error and the error of the mechanism. S = 2 under
+    each relation: no w_j decreases as n increases, so ``w'_j >= 0`` (`interval_targets`). n need not be public, because
+    h(n) is used only in the error.
 
-    *A single level with its ends*: the error is the largest of the errors of the three ranks. If a value is replaced,
-    each rank changes by at most 1, so S = 1. If a value is added, each rank changes by 0 or 1 and its target changes by
-    tau -+ h'(n), so S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be
-    missing, S is the larger of the two numbers (`bracket`).
+    *A single level with its ends*: the error is the largest of the absolute errors of the three ranks. If a value is
+    replaced, each rank changes by at most 1, so S = 1. If a value is added, each rank changes by 0 or 1, and its target
+    changes by tau, tau - h'(n) or tau + h'(n). So S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows
+    are replaced and may be missing, S is the larger of these two numbers (`bracket`).
 
     *Levels without ends*: the ends of intervals are drawn only for levels whose intervals can have the stated
     confidence. The choice of these levels depends on the query's approximate number of values, `about`, which is public
@@ -82,11 +84,12 @@ class Rank(Mechanism):
     without ends, with the share `PLAIN` of eps. The shares of the two draws add up to eps.
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
-    usual median, the mid-point of the two middle values if n is even; the sensitivity is not larger for this reason.
-    Tied values have an interval of ranks if one number is chosen. If several numbers are chosen, tied values are spread
-    by secret noise, which is the same for both neighbours. The numbers lie on a public grid and each grid point is
-    drawn exactly, so the last bits of a number carry no information. For several numbers the density is with respect to
-    a public measure in which zero and the ends of the range have more weight than other points (`joint.Parts`).
+    usual median, the mid-point of the two middle values if n is even. The interpolation does not increase the
+    sensitivity. If one number is chosen, tied values have an interval of ranks. If several numbers are chosen, tied
+    values are spread by secret noise, which is the same for both neighbours. The numbers lie on a public grid and each
+    grid point is drawn exactly, so the last bits of a number carry no information about the rows. For several numbers,
+    the density is defined with respect to a public measure in which zero and the ends of the range have more weight
+    than other points (`joint.Parts`).
 
     Parameters
     ----------
@@ -96,7 +99,7 @@ class Rank(Mechanism):
         Also draw the ends of intervals for the population's quantiles at this confidence, three numbers for each level:
         lower end, quantile, upper end.
     ends_only : bool
-        With `confidence`: draw the two ends of each level without the quantile.
+        Whether only the two ends of each interval are drawn, without the quantile (if `confidence` is given).
     """
 
     levels: tuple[float, ...] = (0.5,)
@@ -113,14 +116,14 @@ class Rank(Mechanism):
             raise OptionError("the confidence of intervals must lie between 0 and 1, such as 0.95")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> RankErrors | RankLaw:
-        """Return the law of the drawn numbers' rank errors, which does not depend on the rows."""
+        """Return the law of the rank errors of the drawn numbers; this law does not depend on the rows."""
         eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
         if self.confidence is not None:
             grid = grid_of(within)
             points = grid.last - grid.first + 1
             return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
-        # an error of the rank is an error of both cells' counts, so the sum of the two count errors has twice the
-        # sensitivity
+        # a rank error is an error of the number of values in both cells, so the sum of both errors has twice the
+        # sensitivity of the rank error
         if len(self.levels) == 1:
             return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
         return RankErrors(
@@ -132,9 +135,9 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
-        """Return a function of the random stream that draws the numbers, shape (numbers,), independently at each call.
+        """Return a function that draws the numbers, shape (numbers,), from a given source of random numbers.
 
-        The ends of intervals that are not drawn are NaN.
+        The draws of different calls are independent. Ends of intervals that are not drawn are NaN.
         """
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
@@ -146,7 +149,10 @@ class Rank(Mechanism):
     def _draw_hopeful(
         self, law: Ends, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng
     ) -> FloatArray:
-        """Draw quantiles, with the ends of their intervals if the intervals can have the stated confidence."""
+        """Return random quantiles, with the ends of the intervals that can have the stated confidence.
+
+        All other ends are NaN. `law` describes a draw of all quantiles with their ends.
+        """
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)
         drawn = np.full((len(self.levels), 2 if law.alone else 3), np.nan)
@@ -163,30 +169,33 @@ class Rank(Mechanism):
 
 
 def grid_of(within: Range) -> RankGrid:
-    """Return the public grid; if no step is declared, it is 2^-30 of the range, or more where doubles are coarser."""
+    """Return the public grid of a range.
+
+    If no step is declared, the step is about 2^-30 of the range, but at least 2^-50 of the largest absolute value.
+    """
     reach = max(abs(within.low), abs(within.high))
     step = within.grid or max(step_of(within.high - within.low, GRID_BITS), step_of(reach, COUNTED_BITS))
     return RankGrid(within.low, within.high, step)
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
-    """Return the sensitivity S at one level: the largest change of any number's rank error when one row changes."""
+    """Return the sensitivity S for one level: the largest change of a number's rank error due to one changed row."""
     return 1.0 if relation.exchange else max(level, 1 - level)
 
 
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
-    """Return the sensitivity S at several levels: the largest change of the error when one row changes.
+    """Return the sensitivity S for several levels: the largest change of the error due to one changed row.
 
-    The error is the sum over cells of the absolute difference between the number of values and its target.
+    The error is the sum over cells of the absolute difference between the number of values and the target number.
     """
     shares = np.diff(levels, prepend=0.0, append=1.0)
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))
 
 
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
-    """Draw the ends of intervals and the quantiles, ascending: lower end, quantile, upper end for each level.
+    """Return random ends of intervals and quantiles, ascending: lower end, quantile and upper end for each level.
 
-    The quantiles are left out if the description `ends` has ``alone=True``.
+    The quantiles are left out if ``ends.alone`` is true.
     """
     n = values.n
     if ends.box:

@@ -1,7 +1,7 @@
 """Public laws of the rank errors of draws by the exponential mechanism.
 
-An error is the rank of a drawn number minus the target rank. The laws are for ranks that can be any real number; gaps
-between values, and the ends of the range, make the law of the errors of an actual draw slightly different.
+A rank error is the rank of a drawn number minus the target rank. The laws are computed as if ranks could be any real
+number; because of the gaps between values and the ends of the range, the law of an actual draw is slightly different.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class RankErrors:
     Parameters
     ----------
     rate : float
-        Rate of decrease of the log density.
+        Rate at which the log density decreases with the largest error, or with the sum of the cells' errors.
     J : int
-        Number of ranks that are drawn jointly.
+        Number of numbers that are drawn jointly.
     largest : bool
-        If True, the density is ``exp(-rate max_j |e_j|)``. If False, it is the Laplace bridge
-        ``exp(-rate sum_j |e_j - e_(j-1)|)`` with e_0 = e_(J+1) = 0.
+        If True, the density of the errors e is proportional to ``exp(-rate max_j |e_j|)``. If False, it is the Laplace
+        bridge, proportional to ``exp(-rate sum_j |e_j - e_(j-1)|)`` with e_0 = e_(J+1) = 0.
     """
 
     rate: float
@@ -39,10 +39,10 @@ class RankErrors:
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws of the J errors, shape (size, J).
 
-        A bridge has J + 1 increments, k of them positive. The positive increments have the sum s, and the negative ones
-        the sum -s. Then s has a gamma law with shape J; given s, the positive increments, divided by s, are uniform on
-        the simplex, and so are the negative increments, divided by -s; and k has weight ``C(J + 1, k) / ((k - 1)! (J -
-        k)!)``.
+        A Laplace bridge has J + 1 increments. Let k be the number of positive increments and s their sum; the negative
+        increments have the sum -s. Then s has a gamma law with shape J and rate 2 rate, and k has a probability
+        proportional to ``C(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments divided by s, and
+        the negative increments divided by -s, are uniform on their simplices.
         """
         radius = np.asarray(rng.standard_gamma(float(self.J + self.largest), (size, 1))) / self.rate
         if self.largest:
@@ -50,7 +50,7 @@ class RankErrors:
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         positive = 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), rng.uniform(0.0, 1.0, size), side="right")
-        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # a random set of k increments is positive
+        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # a random subset is positive
         up = order < np.minimum(positive, self.J)[:, None]
         parts = exponential(rng, (size, m))
         sides = (parts * up).sum(axis=1, keepdims=True), (parts * ~up).sum(axis=1, keepdims=True)
@@ -59,14 +59,14 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Return the variance of one increment of a Laplace bridge of rate 1, a mixture over k as in `sample`."""
+        """Return the variance of one increment of a Laplace bridge of rate 1, averaged over k (see `sample`)."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # (sum of squared increments) / s^2
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw`` for a draw of the rank errors and a matrix `onto`."""
+        """Return the covariance matrix of ``onto @ draw`` for a draw of the rank errors and a matrix `onto`."""
         if self.largest:
             return np.asarray((self.J + 1) * (self.J + 2) / (3 * self.rate**2) * (onto @ onto.T))
         j = np.arange(1, self.J + 1)
@@ -81,11 +81,11 @@ class RankErrors:
 
 @dataclass(frozen=True)
 class RankLaw(Ends):
-    """The law of quantiles drawn with the ends of their intervals: extends `Ends` by moments of the rank errors."""
+    """Description of a joint draw of quantiles and ends of their intervals (`Ends`), with the law of rank errors."""
 
     @property
     def errors(self) -> RankErrors:
-        """The joint law of the rank errors of all drawn numbers, in their order in the draw."""
+        """The joint law of the rank errors of all drawn numbers, in ascending order of the numbers."""
         return RankErrors(self.rate, (2 if self.alone else 3) * len(self.levels), self.box)
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
@@ -93,9 +93,9 @@ class RankLaw(Ends):
         return self.errors.sample(rng, size)
 
     def variance(self) -> FloatArray:
-        """Return the variance of each rank's error."""
+        """Return the variance of the rank error of each drawn number, shape (numbers in a draw,)."""
         return self.errors.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ errors`` for a draw of the rank errors and a matrix `onto`."""
+        """Return the covariance matrix of ``onto @ errors`` for a draw of the rank errors and a matrix `onto`."""
         return self.errors.covariance(onto)

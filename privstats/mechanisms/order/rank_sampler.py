@@ -1,16 +1,16 @@
 """The rank exponential mechanism on a public grid: an exact draw of a grid point, computed from counts of the values.
 
-Values are rounded to the grid. Knots 0, ..., n + 1 are its first point, the sorted values, and its last point. The rank
-rho of a grid point is the inverse of the line through the knots: at a point between two knots it is a number, at a
-value that several knots share it is an interval. A point has mass proportional to ``exp(-rate d)``, where d is the
-distance of ``T = level (n + 1)`` from rho. Positions are counted in steps of the grid, as floats that represent whole
-numbers up to 2^51 exactly.
+Values are rounded to the grid. The knots 0, ..., n + 1 are the first point of the grid, the n sorted values, and the
+last point of the grid. The rank rho of a grid point is found by linear interpolation between the knots. At a point
+between two knots, rho is a number; at a point that several knots share, rho is an interval. A point has a probability
+proportional to ``exp(-rate d)``, where d is the distance of ``T = level (n + 1)`` from rho. Positions are counted in
+steps of the grid, as floats that represent whole numbers up to 2^51 exactly.
 
-Privacy: between neighbours the probability of a point changes by at most the factor that module `rank` states. Draws
-have this law up to factors of 1 + 1e-8: a run of points is chosen with probability proportional to its mass (`choose`);
-a point of the run is proposed as a uniform whole number and accepted with the exact probability (`passes`). No point is
-found by scaling a uniform number to the width of a gap, because its last bits would depend on the two values at the
-ends of the gap.
+Privacy: between neighbours the probability of a point changes by at most the factor that the module `rank` states.
+Draws have this law up to factors of 1 + 1e-8. A run of points is chosen with probability proportional to its mass
+(`choose`), and a point of the run is proposed as a uniform whole number and accepted with the exact probability
+(`passes`). No point is computed by scaling a uniform number to the width of a gap, because the last bits of such a
+point would depend on the two values at the ends of the gap.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privstats.mechanisms.additive.tails import choose, exponential, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.numerics.law import FloatArray, Rng
 
-RARE = 30.0  # grid points outside the window of ranks are proposed with probability at most about exp(-RARE)
+RARE = 30.0  # grid points outside the window of knots are proposed with probability at most about exp(-RARE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class Runs:
     Parameters
     ----------
     first : ndarray, shape (m,)
-        The point of largest density of each run.
+        The grid point of each run at which the density is largest.
     sign : ndarray, shape (m,)
-        1 if the density decreases to the right of `first`, -1 if to the left.
+        1 if the density decreases to the right of `first`, -1 if it decreases to the left.
     count : ndarray, shape (m,)
         Number of points of each run; may be zero.
     top : ndarray, shape (m,)
@@ -53,19 +53,19 @@ class Runs:
     fall: FloatArray
 
     def log_mass(self) -> FloatArray:
-        """Return the log probability mass of each run, the sum of a geometric series, up to a constant."""
+        """Return the log mass of each run, up to a constant, shape (m,); the mass is the sum of a geometric series."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall)))
 
     def draw(self, run: np.ndarray, rng: Rng) -> FloatArray:
-        """Return one random grid point of each of the given runs.
+        """Return one random grid point of each of the runs with the indices `run`.
 
-        A run is divided into blocks along which the density decreases by a factor of at most e, or into single points.
-        Number the points of a run by step = 0, 1, ... A step with probability proportional to ``exp(-fall step)`` is
-        drawn in three parts. The block is drawn from the geometric law modulo the number of blocks, which is the
-        truncated geometric law, because the geometric law is memoryless. A point is drawn uniformly in the block. The
-        point is accepted with probability ``exp(-fall inside)``, with `inside` its position in the block; it is
-        rejected if it lies outside the run, as the last block may extend beyond the run.
+        The points of a run are numbered by step = 0, 1, ..., and a step has probability proportional to ``exp(-fall
+        step)``. The run is divided into blocks along which the density decreases by a factor of at most e, or into
+        single points. First, a block is drawn: a geometric number modulo the number of blocks, which has the truncated
+        geometric law, because the geometric law is memoryless. Second, a point is drawn uniformly in the block. Third,
+        the point is accepted with probability ``exp(-fall inside)``, where `inside` is its position in the block. A
+        point outside the run is rejected, since the last block may extend beyond the run.
         """
         count, fall = self.count[run].astype(np.int64), self.fall[run]
         with np.errstate(divide="ignore"):
@@ -83,12 +83,12 @@ class Runs:
 
 
 def draw_rank(values: Ranked, level: float, rate: float, width: float | None = None) -> Callable[..., FloatArray]:
-    """Return a function that draws independent grid points with a rank near the target T = level (n + 1).
+    """Return a function that draws independent grid points with ranks near the target T = level (n + 1).
 
-    Only a window of knots around T is sorted. The points on each side of the window are proposed with probability
-    proportional to an upper bound of their mass: their number times the density at the window's edge. If such a point
-    is proposed, all values are sorted and the point is accepted with the ratio of its density to the bound: the draw is
-    exact for every window.
+    Only a window of knots around T is sorted. A point outside the window is proposed with probability proportional to
+    an upper bound of its mass, the density at the nearer edge of the window. If a point outside the window is proposed,
+    all values are sorted, and the point is accepted with a probability equal to the ratio of its density to the bound.
+    So the draw is exact for every window.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def draw_rank(values: Ranked, level: float, rate: float, width: float | None = N
     rate : float
         Decrease of the log density per rank, positive.
     width : float, optional
-        Number of knots on each side of T in the window; by default so large that draws outside the window are
+        Number of knots on each side of T in the window. The default is large enough to make draws outside the window
         improbable.
 
     Returns
@@ -140,7 +140,7 @@ def draw_rank(values: Ranked, level: float, rate: float, width: float | None = N
 def log_density(
     values: FloatArray, level: float, rate: float, low: float, high: float, step: float, at: FloatArray
 ) -> FloatArray:
-    """Return the log probabilities with which `draw_rank` draws the grid points `at`, shape (m,)."""
+    """Return the log probability with which `draw_rank` draws each of the m grid points `at`, shape (m,)."""
     grid, target = RankGrid(low, high, step), level * (len(values) + 1)
     knots = np.concatenate([[grid.first], np.sort(grid.units(values)), [grid.last]])
     normaliser = np.logaddexp.reduce(runs_between(knots, 0, target, rate).log_mass())
@@ -149,7 +149,10 @@ def log_density(
 
 
 def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
-    """Return knots start, ..., stop in steps of the grid; knots are the sorted values and both ends of the grid."""
+    """Return the knots number start, ..., stop, in grid steps.
+
+    Knots 0, ..., n + 1 are the first point of the grid, the n sorted values, and the last point of the grid.
+    """
     n, grid = values.n, values.grid
     first, last = max(start - 1, 0), min(stop, n)
     inside, less = values.near([(first, last)] if first < last else [])
@@ -160,17 +163,17 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
     """Return the runs of grid points between the first and the last of the given sorted knots.
 
-    `start` is the index of the first of these knots among all knots 0, ..., n + 1. Further knots that are tied with the
-    first or the last of the given knots may be missing. A missing knot of this kind would only extend the rank interval
-    of the tied grid point away from the target, so it does not affect the distance of this interval from the target.
+    `start` is the index of the first given knot among all knots 0, ..., n + 1. Further knots that are equal to the
+    first or the last given knot may be left out. Such a knot would only extend the rank interval of its grid point away
+    from the target, so it does not affect the distance of this interval from the target.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)
     upper = lower + ties - 1
     at_knots = -rate * np.maximum(0.0, np.maximum(lower - target, target - upper))
     left, u, gap = point[:-1], upper[:-1], np.diff(point)
-    # a gap between two distinct knots begins at `left`, whose largest knot index is u, and is `gap` steps long; its
-    # points left + t, t = 1 .. gap - 1, have rank u + t / gap, which is below the target for t <= split
+    # a gap between two distinct knots begins at the knot `left` with the largest index u, and is `gap` steps long; the
+    # points left + t, t = 1, ..., gap - 1, have the rank u + t / gap, which is at most the target for t <= split
     split = np.clip(np.floor((target - u) * gap), 0, gap - 1)
     rising, falling = -rate * (target - u - split / gap), -rate * (u + (split + 1) / gap - target)
     one, fall = np.ones(len(point)), rate / gap
@@ -184,7 +187,7 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
 
 def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
-    """For each grid point, return the distance between its rank among all knots and the target, shape (m,)."""
+    """Return the distance between the rank (number or interval) of each grid point in `units` and the target, (m,)."""
     below, upto = np.searchsorted(knots, units, side="left"), np.searchsorted(knots, units, side="right")
     left, right = knots[np.maximum(upto - 1, 0)], knots[np.minimum(upto, len(knots) - 1)]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,9 +1,10 @@
-"""Values on a public grid, found by their ranks: counted in cells of the grid, and read near a few ranks only.
+"""Values on a public grid, found by their ranks: all values are counted, and only values near a few ranks are read.
 
-A column is never loaded as a whole. One scan of the rows counts the values in cells, runs of neighbouring grid points,
-and so shows which cells contain the values of the target ranks. If such a cell contains too many other values, another
-scan counts the values in parts of it. The last scan reads the values in these cells, in the order of their rows. Cells
-and scans affect time and memory only: the values that a mechanism gets do not depend on them.
+A column is never loaded as a whole. A cell is a run of neighbouring grid points. One scan of the rows counts the values
+in each cell, and so shows which cells contain the values with the target ranks. If a cell with a target rank contains
+too many other values, another scan counts the values in parts of this cell. The last scan reads the values in the cells
+with target ranks, in the order of their rows. Cells and scans affect time and memory only: the values that a mechanism
+gets do not depend on them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from privstats.numerics.exact import multiples
 from privstats.numerics.law import FloatArray, IntArray
 
 CUT_BITS = 13  # log2 of the largest number of parts into which a cell of grid points is divided
-ROOM = 1 << 18  # largest number of further values that may be read together with the values of the requested ranks
+ROOM = 1 << 18  # largest number of further values that may be read together with the values at the requested ranks
 
 Spans = Sequence[tuple[int, int]]  # spans (start, stop) of the ranks start + 1, ..., stop
 Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and last point, in steps
@@ -28,7 +29,7 @@ Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and
 
 @dataclass(frozen=True)
 class RankGrid:
-    """The multiples of `step` in [low, high]; if there is none, the multiple nearest to `low`."""
+    """The grid of the multiples of `step` in [low, high]; if there is none, the single multiple nearest to `low`."""
 
     low: float
     high: float
@@ -36,26 +37,26 @@ class RankGrid:
 
     @cached_property
     def first(self) -> float:
-        """The first point of the grid, as a multiple of the step."""
+        """The first point of the grid, in units of the step."""
         first, last = multiples(self.low, self.high, self.step)
         return float(first if first <= last else round(self.low / self.step))
 
     @cached_property
     def last(self) -> float:
-        """The last point of the grid, as a multiple of the step."""
+        """The last point of the grid, in units of the step."""
         return float(max(multiples(self.low, self.high, self.step)[1], self.first))
 
     def units(self, values: FloatArray) -> FloatArray:
-        """Return the grid points nearest to the values, as multiples of the step."""
+        """Return the grid points nearest to the values, in units of the step (whole numbers)."""
         return np.asarray(np.clip(np.rint(values / self.step), self.first, self.last))
 
     def points(self, units: FloatArray) -> FloatArray:
-        """Return grid points, given as multiples of the step, as numbers in [low, high]."""
+        """Return the grid points `units`, given in units of the step, as numbers in [low, high]."""
         return np.clip(units * self.step, self.low, self.high)
 
 
 class Ranked:
-    """Values of one column, rounded to a public grid and found by their ranks.
+    """The values of one column, rounded to a public grid; values with given ranks are read on request.
 
     Attributes
     ----------
@@ -70,7 +71,7 @@ class Ranked:
         self.n = int(self._counts.sum())
 
     def _cut(self, cells: IntArray) -> None:
-        """Divide the cells with these ascending indices into parts, and count the values in all parts in one scan."""
+        """Divide the cells with the given ascending indices into parts; one scan counts the values in all parts."""
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)
@@ -83,19 +84,20 @@ class Ranked:
             self._counts = np.concatenate([self._counts[:k], counts, self._counts[k + 1 :]])
 
     def near(self, spans: Spans) -> tuple[FloatArray, list[int]]:
-        """Return the values with ranks in the given spans, and a few other values.
+        """Return all values with ranks in the given spans, and a few further values in the same cells.
 
         Parameters
         ----------
         spans : sequence of (start, stop)
-            A span has the ranks start + 1, ..., stop; spans are not empty, ascend and do not touch.
+            A span has the ranks start + 1, ..., stop. Spans are not empty, ascend, and do not touch each other.
 
         Returns
         -------
         values : ndarray
-            In steps of the grid, in the order of their rows: all values in the cells of these ranks.
+            All values in the cells that contain these ranks, in grid steps and in the order of the rows.
         less : list of int
-            For each span, the number of smaller values left out: the value of rank k has rank k - less in `values`.
+            For each span, the number of smaller values that are left out: the value of rank k in the span has rank k -
+            less in `values`.
         """
         while True:
             below = np.append(0, np.cumsum(self._counts))
@@ -112,14 +114,15 @@ class Ranked:
             self._cut(wide)
 
     def take(self, stretches: Stretches) -> FloatArray:
-        """Return the values in the given intervals of the grid, in steps, in the order of their rows."""
+        """Return the values in the given intervals of the grid, in grid steps and in the order of the rows."""
         return np.concatenate([np.zeros(0), *self.values.scan(partial(points_near, self.grid, stretches))])
 
 
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
-    """Return the grid points nearest to the values in the given intervals of the grid, in steps, in the same order.
+    """Return the grid points, in steps, nearest to the values of `part`; only points in the given intervals are kept.
 
-    Values more than two steps away are left out before rounding.
+    The order of the values does not change. Values more than two steps away from all intervals are left out before
+    rounding, to save time.
     """
     first, last, step = grid.first, grid.last, grid.step
     near = [
@@ -129,7 +132,10 @@ def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> Float
 
 
 def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], part: FloatArray) -> list[IntArray]:
-    """Return the numbers of values in cells, for intervals of the grid (first, last, cell width, number of cells)."""
+    """Return the number of values of `part` in each cell, one array for each interval of the grid in `parts`.
+
+    An interval is given as (first point, last point, width of its cells, number of its cells), in grid steps.
+    """
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:
         inside = (those(units, [(low, last)]) - low) / width  # exact, since widths are powers of two

@@ -1,4 +1,4 @@
-"""A quantile of the values in each interval between two quantiles that were released before."""
+"""Release of a quantile of the values in each interval between two quantiles that were released before."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class RankInStretches(Mechanism):
-    """Release a quantile of the values in each cell, an interval between earlier releases, by `Rank`.
+    """Release a quantile of the values in each cell (an interval between earlier releases) with the mechanism `Rank`.
 
-    Privacy: parallel composition (`InEachCell`): a row lies in one cell; the limits and the number of the cells are
-    functions of earlier releases. A cell whose two limits are equal has only one possible answer (Kaplan, Schnapp and
-    Stemmer 2022).
+    Privacy: parallel composition (`InEachCell`), since a row lies in one cell, and the limits and the number of the
+    cells are functions of earlier releases. If the two limits of a cell are equal, their value is the only possible
+    answer, and it is released without noise (Kaplan, Schnapp and Stemmer 2022).
 
     Parameters
     ----------
