@@ -1,4 +1,4 @@
-"""Lower bounds on scores and losses of quantile regressions from convexity alone, without reading rows."""
+"""Lower bounds on the score and the loss of a quantile regression, from the convexity of the loss alone."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Lower bounds, by convexity, on the score's size (or the loss) away from a few points q with known score and loss.
+    """Lower bounds on the norm of the score, or on the loss, computed from the score and the loss at a few points q.
 
-    The loss lies above its tangents. The score G is monotone, ``(G(theta) - G(q))'(theta - q) >= 0``, hence
-    ``|G(theta)| >= G(q)'(theta - q) / |theta - q|_*``, where ``|.|_*`` is the dual of the norm in which the score's
-    size is measured.
+    The loss is convex, so it lies above its tangents at the points q. The score G is monotone: ``(G(theta) - G(q))'
+    (theta - q) >= 0``. Hence ``|G(theta)| >= G(q)'(theta - q) / |theta - q|_*``, where ``|.|_*`` is the dual of the
+    score's norm. No rows are read.
 
     Parameters
     ----------
     target : Target
+        The density, with the norm of the score, or "loss".
     basis : ndarray, shape (d, d)
         Matrix of the coordinates phi: ``theta = centre + basis phi``.
     points : ndarray, shape (k, d)
@@ -38,7 +39,7 @@ class Cuts:
     losses: FloatArray
 
     def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the score's size (or the loss), one for each of m boxes, shape (m,).
+        """Return lower bounds on the norm of the score, or on the loss, in each of m boxes, shape (m,).
 
         Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
         """

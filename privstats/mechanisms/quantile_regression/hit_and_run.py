@@ -1,14 +1,14 @@
-"""Draws of many coefficients of a quantile regression by a Markov chain, where exact rejection is too slow.
+"""Draws of the coefficients of a quantile regression by a Markov chain, if they are too many for exact rejection.
 
 A draw is the last state of the chain. Each step draws theta on a line through the current theta, from the conditional
-law on that line. Along a line the score is a step function and the log density of a loss is piecewise linear, so the
-law is known piece by piece, and no step size has to be tuned. Rows with large residuals seldom matter: the pieces are
-computed only in an interval of the line, the *window*. Beyond the ends of the window the density has an upper bound,
-since the derivative of the loss increases along the line. If the mass of this bound is at most `SELDOM` times the mass
-inside, a point is drawn from pieces and bounds together. A point outside the window is accepted with the ratio of the
-density, computed with all rows, to the bound; if it is rejected, the draw is repeated. If the mass of the bound is
-larger, the window is enlarged, and more rows are used. So each step has the conditional law of its line, for every
-window.
+law on this line. Along a line the score is a step function, and the log density of a loss is piecewise linear. So the
+law is known piece by piece, and no step size has to be tuned. Rows with large residuals seldom affect the law. So the
+pieces are computed only in an interval of the line, the *window*. Beyond the ends of the window the density has an
+upper bound, since the derivative of the loss increases along the line. If the mass of this bound is at most `SELDOM`
+times the mass inside the window, a point is drawn from the pieces and the bounds together. A point outside the window
+is accepted with a probability equal to the ratio of the density, computed with all rows, to the bound; if the point is
+rejected, the draw is repeated. If the mass of the bound is larger, the window is enlarged, and more rows are used. So
+each step has the conditional law of its line, for every window.
 
 The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance between the law
 of its last state and the target depends on the rows. No bound on this distance is proved. Measured
@@ -17,8 +17,8 @@ difference is detectable after 200 sweeps, with ties, equal predictors, or a sin
 the largest rate, 8, two predictors with correlation .999 have a Kolmogorov distance of .21, where sampling error alone
 is up to .16.
 
-The start and the directions of lines are functions of the rows fixed before the chain begins; the stationary law does
-not depend on them.
+The initial state, and the laws of the directions of lines, depend on the rows and are fixed before the chain begins.
+The stationary law does not depend on them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
 SELDOM = 2.0**-8  # largest bound on the mass beyond one end of a window, relative to the mass inside
-WIDER_WINDOW = 1.5  # factor by which a window or a box is enlarged if more mass may lie outside
+WIDER_WINDOW = 1.5  # factor by which a window or a box is enlarged if the mass outside may be larger
 
 
 def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
-    """Draw theta from approximately the density of `target`: the last state of a chain that starts at its minimiser.
+    """Return theta, shape (d,), drawn approximately from the density `target`: the last state of a Markov chain.
 
-    Sweeps alternate between steps along the d columns of the basis of a `RowFrame` (Gibbs) and steps along d random
-    directions (hit-and-run), which also move along ridges of the density, where Gibbs steps are short.
+    The chain starts at the minimiser of the loss. Its sweeps alternate between steps along the d columns of the basis
+    of a `RowFrame` (Gibbs) and steps along d random directions (hit-and-run). Hit-and-run steps also move along ridges
+    of the density, on which Gibbs steps are short.
 
     Parameters
     ----------
@@ -63,9 +64,9 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
 
 @dataclass(frozen=True)
 class Outside:
-    """A bound on the density beyond an end of a window: ``exp(-height - slope s)`` at distance s, up to `length`.
+    """A bound on the density beyond an end of a window: ``exp(-height - slope s)`` at the distance s from this end.
 
-    If the slope is negative, there is no bound.
+    s is at most `length`. If the slope is negative, there is no bound.
     """
 
     height: float
@@ -81,13 +82,13 @@ class Outside:
         return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
 
     def place(self, rng: Rng) -> float:
-        """Return a distance from the window's end, drawn in proportion to the bound."""
+        """Return a random distance s from the end of the window, with density proportional to the bound."""
         return self.length * _fallen(float(rng.uniform(0.0, 1.0, None)), self.slope * self.length)
 
 
 @dataclass(frozen=True, eq=False)
 class LineWindow:
-    """An interval of a line (window) in which the density is known piece by piece, with the log mass of each piece.
+    """An interval of a line (window), divided into pieces on which the density is known.
 
     Parameters
     ----------
@@ -98,9 +99,9 @@ class LineWindow:
     slopes : ndarray, shape (k,)
         Derivative of the loss along the line in each piece.
     logs : ndarray, shape (k,)
-        Log mass of the pieces.
+        Log mass of each piece.
     tails : tuple of two Outside
-        Bounds on the density to the left and to the right of the window, inside the parameter set.
+        Bounds on the density before and after the window, inside the parameter set.
     """
 
     edges: FloatArray
@@ -111,7 +112,7 @@ class LineWindow:
 
 
 class CheckLines:
-    """A Markov chain on theta for one target density; `theta` is its current state."""
+    """A Markov chain with one target density; the property `theta` is its current state."""
 
     def __init__(self, target: Target) -> None:
         self.target, self.frame = target, RowFrame.of(target)
@@ -131,7 +132,7 @@ class CheckLines:
     def look(self, halves: FloatArray) -> None:
         """Select the rows whose residual can change sign in a box around the centre, with the half-widths `halves`.
 
-        The scores of the other rows are summed once.
+        The scores of all other rows are summed once.
         """
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
@@ -141,7 +142,7 @@ class CheckLines:
         self.refresh()
 
     def refresh(self) -> None:
-        """Compute residuals and score anew from the current state, to remove the accumulated rounding of steps."""
+        """Compute the residuals and the score anew at the current state, to remove accumulated rounding errors."""
         self.u = self.frame.u[self.pool.rows] - self.phi @ self.slopes
         self.pull = self.pool.pull + self.x @ (self.u <= 0)
 
@@ -189,7 +190,10 @@ class CheckLines:
                 return
 
     def potential(self, v: FloatArray, t: float, start: float) -> float:
-        """Return rate times the score's size at t on the line along v, or rate times (loss at t - loss at `start`)."""
+        """Return the rate times the norm of the score at the point ``theta + t v`` of a line.
+
+        For a density in the loss, return the rate times the difference between the losses at t and at `start`.
+        """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
             there, here = (loss(target.x, target.y, target.tau, theta + s * v) for s in (t, start))
@@ -200,10 +204,10 @@ class CheckLines:
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
         """Return the centre and the half-length of the first window on a line, as distances along the direction `way`.
 
-        Both numbers are computed for a quadratic loss whose Hessian is the estimated curvature that also defines the
+        Both numbers are computed for a quadratic loss, whose Hessian is the estimated curvature that also defines the
         frame. For a density in the loss, the half-length is five standard deviations of the density on the line. For a
-        density in the score, the half-length is chosen so that the score at both ends of the window is large: the part
-        of the line outside the window, whose length is at most `length`, then has little mass in comparison with the
+        density in the score, the half-length is chosen so that the score is large at both ends of the window. The part
+        of the line outside the window, with a length of at most `length`, then has little mass in comparison with the
         density at the current state.
         """
         target = self.target
@@ -218,9 +222,10 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the pieces of the density on the line between `ends`, and bounds on its mass beyond both ends.
+        """Return the pieces of the density on the line between the two `ends`, and bounds on the density beyond them.
 
-        The bounds are for the rest of the segment `whole` of the line, which lies in the parameter set.
+        The bounds hold on the segment `whole`, the part of the line inside the parameter set. `slopes` has the decrease
+        of each row's residual per unit of distance along the line, whose direction is v.
         """
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -257,7 +262,10 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a point drawn from pieces and bounds together, and its piece's index; None if outside the window."""
+        """Return a random point, drawn from the pieces and the bounds together, and the index of its piece.
+
+        For a point outside the window, None is returned in place of the index.
+        """
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
         place = float(rng.uniform(0.0, before + mass[-1] + math.exp(window.tails[1].log_mass - inside), None))
@@ -274,7 +282,7 @@ class CheckLines:
 
 
 def segment(theta: FloatArray, v: FloatArray, radius: float) -> tuple[float, float]:
-    """Return the smallest and largest t with ``|theta + t v|_1 <= radius``; they have opposite signs.
+    """Return the smallest t (at most 0) and the largest t (at least 0) with ``|theta + t v|_1 <= radius``.
 
     >>> [float(t) for t in segment(np.array([0.5, 0.0]), np.array([1.0, 0.0]), 2.0)]
     [-2.5, 1.5]
@@ -296,7 +304,7 @@ def segment(theta: FloatArray, v: FloatArray, radius: float) -> tuple[float, flo
 
 
 def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tuple[float, float]:
-    """Return the smallest and largest t with ``|phi + t way| <= halves`` in every coordinate."""
+    """Return the smallest t and the largest t with ``|phi + t way| <= halves`` in every coordinate."""
     with np.errstate(divide="ignore", invalid="ignore"):
         there, back = (halves - phi) / np.abs(way), (halves + phi) / np.abs(way)
     ups, downs = np.where(way >= 0, there, back), np.where(way >= 0, back, there)

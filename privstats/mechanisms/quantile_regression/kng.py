@@ -1,4 +1,4 @@
-"""Quantile regression: choose theta with a density that decreases with the score's size at theta, or the loss."""
+"""Quantile regression: choose theta with a density that decreases with the norm of the score, or with the loss."""
 
 from __future__ import annotations
 
@@ -17,36 +17,38 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-# largest rate of a density in the score; predictors are at most 1, so one row changes the score by at most 1 per
-# coordinate, and a larger rate has no benefit
+# largest rate of a density in the score; one row changes each coordinate of the score by at most 1, since predictors
+# are at most 1, so a larger rate would not improve accuracy
 AMPLE = 2.0**3
 STEEP_LOSS = 2.0**10  # largest rate of a density in the loss
 
 
 @dataclass(frozen=True)
 class KNGQuantile(Mechanism):
-    """Choose theta in ``|theta|_1 <= theta_bound`` with density ``exp(-eps |G(theta)|_K / (2 D))``.
+    """Choose theta in ``|theta|_1 <= theta_bound`` with density proportional to ``exp(-eps |G(theta)|_K / (2 D))``.
 
     ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau.
 
-    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). Neighbours change G by at most D in the norm K, at every
-    theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser changes by at most eps / 2,
-    too; on a bounded set both changes count. Where a row's y equals its x'theta, G(theta) is one of several
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The G of neighbours differ by at most D in the norm K, at
+    every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser changes by at most eps /
+    2, too; on a bounded set this change is not zero. If y equals x'theta for some row, G(theta) is one of several
     subgradients. For given rows with x other than zero, the set of these theta has measure zero, which does not affect
-    densities; rows with x = 0 add nothing. The draw is then rounded to a public grid.
+    densities; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
 
     Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
-    to every y first (`jitter`): the proof holds given this noise, which is equal for the rows that neighbours have in
-    common, and so for the mixture over the noise. The bound on the score does not require y to stay in its range.
+    to every y first (`jitter`). The proof holds given this noise, which is equal for the rows that neighbours have in
+    common, and so it holds for the mixture over the noise. The bound on the score does not require y to stay in its
+    range.
 
-    Corrections of the paper: D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and larger than needed
-    if a row is added or removed; the parameter set must be bounded, or there is no density; the draw is not by a random
-    walk of fixed scale.
+    The paper is corrected in three points. D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and
+    larger than needed if a row is added or removed. The parameter set must be bounded, since otherwise the density has
+    no finite integral. theta is not drawn by a random walk of fixed scale.
 
     Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more coefficients, theta is the
-    last state of a Markov chain of a fixed number of sweeps, and the guarantee holds for the chain's stationary law:
-    the distance between the chain's law and the stationary law is measured, not proved. The time of a draw depends on
-    the rows. The rate is at most `AMPLE`: a lower rate is more private, and a larger eps has no further effect.
+    last state of a Markov chain of a fixed number of sweeps, and the guarantee holds for the chain's stationary law.
+    The distance between the law of the last state and the stationary law is measured, not proved. The time of a draw
+    depends on the rows. The rate ``eps / (2 D)`` is at most `AMPLE`: a lower rate is more private, and a larger eps has
+    no further effect.
 
     Parameters
     ----------
@@ -93,10 +95,10 @@ class ExponentialQuantile(Mechanism):
 
     theta lies in the set ``|theta|_1 <= theta_bound``.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). Neighbours change L by at most D, up to an additive constant,
-    which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least twice as large. The
-    mechanism is included for comparison: for any number of rows, its error is of the order of the sampling error. theta
-    is drawn as in `KNGQuantile`.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The L of neighbours differ by at most D, up to an additive
+    constant, which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least twice as
+    large. The mechanism is included for comparison: for any number of rows, its error is of the order of the sampling
+    error. theta is drawn as in `KNGQuantile`.
     """
 
     gathers = 100
@@ -111,10 +113,11 @@ class ExponentialQuantile(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLaw(ScaledLaw):
-    """Noise v with density proportional to ``exp(-|v|)``, for ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``.
+    """Noise v with density proportional to ``exp(-|v|)``, in the norm "hull".
 
-    Here t is `tilt`. A draw is a Gamma(dim + 1) multiple of a uniform point of the norm's ball, where ``|v_0| = s`` has
-    density proportional to ``(1 + t - t s)^(dim - 1)``, and the other |v_j| are uniform up to ``1 + t - t s``.
+    This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where t is `tilt`. A draw is a Gamma(dim + 1)
+    variable times a uniform point of the unit ball of the norm. In this point, ``s = |v_0|`` has density proportional
+    to ``(1 + t - t s)^(dim - 1)``, and given s, all other |v_j| are uniform on the interval from 0 to ``1 + t - t s``.
     """
 
     tilt: float = 0.0
@@ -140,7 +143,7 @@ class TiltedLaw(ScaledLaw):
 
 
 def draw_theta(target: Target, rng: Rng) -> tuple[FloatArray, int]:
-    """Return a draw of theta from `target`, and the number of sweeps of its Markov chain; 0 if it is drawn exactly."""
+    """Return theta, drawn from `target`, and the number of sweeps of its Markov chain (0 for an exact draw)."""
     if exact_for(target.x.shape[1]):
         return sample_boxes(rng, target), 0
     return sample_lines(rng, target), SWEEPS

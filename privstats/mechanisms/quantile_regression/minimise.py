@@ -1,11 +1,11 @@
 """The check loss ``rho(u) = (tau - 1{u <= 0}) u`` of residuals ``u = y - x'theta``: its score and its minimiser.
 
-The minimiser solves a linear program with as many variables as rows. But the residual of nearly every row has the same
-sign at every good theta, and such rows enter the program through one sum only, so the program that is solved has few
-rows. A row's check loss is the larger of two linear functions of theta. If the losses of some rows are replaced by one
-of their two linear functions, the minimum does not increase. If at the solution no replaced row has a residual of the
-other sign, the sum of the losses equals the sum of the functions that were used, so the solution is optimal (Portnoy
-and Koenker 1997).
+The minimiser solves a linear program with as many variables as rows. But nearly every row has a residual of the same
+sign at every theta near the minimiser, and rows of one sign are needed in the program only through a sum. So the
+program that is solved has few rows. A row's check loss is the larger of two linear functions of theta, one for each
+sign of the residual. If the losses of some rows are replaced by one of their two linear functions, the minimum does not
+increase. If at the solution the residual of every replaced row has the sign of the linear function that was used, the
+sum of these functions equals the sum of the losses, so the solution is optimal (Portnoy and Koenker 1997).
 """
 
 from __future__ import annotations
@@ -21,24 +21,27 @@ from privstats.numerics.law import FloatArray
 SAMPLE = 1500  # number of rows in the first linear program
 WORST = 4000  # largest number of rows added to a linear program at a time
 NEWTON, ROUNDS = 8, 60
-TOLERANCE = 1e-13  # tolerance of the minimal loss, per row
+TOLERANCE = 1e-13  # largest difference between the loss and its lower bound at which the search ends, per row
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A density on ``|theta|_1 <= radius``: ``exp(-rate |score|)``, or ``exp(-rate loss)`` if `norm` is "loss".
+    """A density of theta on the set ``|theta|_1 <= radius`` for the rows (x, y) of a quantile regression.
+
+    The density is proportional to ``exp(-rate |score|)`` or, if `norm` is "loss", to ``exp(-rate loss)``.
 
     Parameters
     ----------
     x : ndarray, shape (n, d)
         Predictors, the constant included.
     y : ndarray, shape (n,)
+        Responses.
     tau : float
         Probability of the quantile, in (0, 1).
     radius, rate : float
         Radius of the parameter set, and rate at which the log density decreases; positive.
     norm : {"linf", "l1", "l2", "hull", "loss"}
-        Norm of the score (`size_of`).
+        Norm of the score (`size_of`), or "loss" for a density in the loss.
     tilt : float
         Parameter of the norm "hull", in [0, 1].
     """
@@ -53,7 +56,9 @@ class Target:
 
 
 def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
-    """Return the norm of vectors g in the last axis; it does not decrease if entries increase in absolute value.
+    """Return the norm of each vector g, an array along the last axis of `g`.
+
+    All these norms do not decrease if entries of g increase in absolute value.
 
     The norm "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
 
@@ -72,7 +77,7 @@ def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
 
 
 def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
-    """Return the dual norm of vectors v in the last axis: the largest ``v'g`` over vectors g of norm 1."""
+    """Return the dual norm of each vector v along the last axis: the largest ``v'g`` over all vectors g of norm 1."""
     sizes = np.abs(v)
     if norm == "l1":
         return np.asarray(sizes.max(axis=-1))
@@ -83,7 +88,7 @@ def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
 
 
 def score(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> FloatArray:
-    """Return ``sum (1{y <= x'theta} - tau) x``: the gradient of `loss`, if this exists at theta."""
+    """Return ``sum (1{y <= x'theta} - tau) x``, shape (d,): the gradient of `loss`, or one of its subgradients."""
     return np.asarray(((y <= x @ theta) - tau) @ x)
 
 
@@ -94,7 +99,7 @@ def loss(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> float:
 
 
 def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatArray:
-    """Return a theta of least loss on ``|theta|_1 <= radius``, with the precision of a linear program.
+    """Return a minimiser theta of the loss on ``|theta|_1 <= radius``, with the precision of a linear program.
 
     Parameters
     ----------
@@ -126,7 +131,10 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
 
 
 def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return the score's derivative, estimated from the n^(3/4) smallest residuals and made positive definite."""
+    """Return an estimate of the derivative of the score, a positive definite matrix of shape (d, d).
+
+    It is estimated from about n^(3/4) rows with the smallest absolute residuals.
+    """
     n, d = x.shape
     H = np.eye(d)
     if n:
@@ -148,7 +156,7 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after Newton steps, taken as long as they reduce the score and theta stays in the l1 ball."""
+    """Return theta after Newton steps, taken while they reduce the score and do not leave the l1 ball."""
     now = score(x, y, tau, theta)
     for _ in range(NEWTON):
         step = np.linalg.solve(curvature(x, y, theta), now)
@@ -161,9 +169,9 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser, computed by linear programs for the rows with small residuals.
+    """Return the minimiser, computed by linear programs with the rows whose residuals at theta are small.
 
-    Other rows are added to the program if their residuals change sign at its solution.
+    Further rows are added to the program if their residuals have the other sign at its solution.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
@@ -189,11 +197,12 @@ def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: F
 def _program(
     x: FloatArray, y: FloatArray, tau: float, linear: FloatArray, constant: float, radius: float
 ) -> tuple[FloatArray, float]:
-    """Minimise ``loss + linear' theta + constant`` on the l1 ball, with the sum of the check losses of rows (x, y).
+    """Return the minimiser, shape (d,), and the minimum of ``loss + linear' theta + constant`` on the l1 ball.
 
-    Return the minimiser, shape (d,), and the minimum. The dual program is solved, which has one bounded variable per
-    row: maximise ``a'y - radius lambda`` over ``a`` in [tau - 1, tau] and ``|x'a - linear|_inf <= lambda``. The
-    multipliers of its constraints are theta. If the solver fails, zeros and -inf are returned.
+    `loss` is the sum of the check losses of the rows (x, y). The dual program is solved, which has one bounded variable
+    per row: maximise ``a'y - radius lambda`` over a and lambda, with the entries of a in [tau - 1, tau] and ``|x'a -
+    linear|_inf <= lambda``. theta is computed from the multipliers of the constraints. If the solver fails, zeros and
+    -inf are returned.
     """
     n, d = x.shape
     both = np.vstack([np.column_stack([x.T, -np.ones(d)]), np.column_stack([-x.T, -np.ones(d)])])

@@ -1,11 +1,11 @@
 """Exact draws of the coefficients of a quantile regression, with small score or small loss, by rejection from boxes.
 
-In coordinates phi, ``theta = centre + basis phi``, the parameter set is covered by boxes. Each box has a lower bound on
-the potential (size of the score, or loss) of its points. A point is proposed uniformly from a box chosen with weight
-``volume exp(-rate bound)`` and accepted with probability ``exp(-rate (potential - bound))``, and never outside the
-parameter set: the accepted point has exactly the target law, for all boxes, bases and bounds. The box of a rejected
-point is split; the split depends on rejected points only, and so does not change the law. "Exactly" means up to the
-rounding of float64.
+In coordinates phi, with ``theta = centre + basis phi``, the parameter set is covered by boxes. The potential is the
+norm of the score, or the loss. Each box has a lower bound on the potential of its points. A box is chosen with
+probability proportional to ``volume exp(-rate bound)``, and a uniform point of the box is proposed. The point is
+accepted with probability ``exp(-rate (potential - bound))``, and never outside the parameter set. So the accepted point
+has exactly the target law, for all boxes, bases and bounds. The box of a rejected point is split. The split depends on
+rejected points only, so it does not change the law. "Exactly" means up to the rounding of float64.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected ones
-FAR, FAR_LOSS = 400.0, 20.0  # scores above FAR / rate, and losses above FAR_LOSS^2 / rate, are bounded by convexity
-EVEN = 0.4  # a box is halved in coordinates with at least this share of its largest uncertainty
-EXACT_DIM = 3  # largest number of coefficients for exact draws: with four a draw took 17 to 44 s
+FAR, FAR_LOSS = 400.0, 20.0  # beyond scores of FAR / rate, or losses of FAR_LOSS^2 / rate, convexity gives the bounds
+EVEN = 0.4  # a box is halved in every coordinate whose uncertainty is at least this share of the largest one
+EXACT_DIM = 3  # largest number of coefficients for exact draws: with four coefficients, a draw took 17 to 44 s
 
 
 def exact_for(dim: int) -> bool:
-    """Return whether a regression with `dim` columns is drawn from the exact law, and not by a Markov chain.
+    """Return whether the coefficients of a regression with `dim` columns are drawn exactly, not by a Markov chain.
 
     >>> exact_for(3), exact_for(4)
     (True, False)
@@ -39,10 +39,10 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box of coordinates phi, a lower bound on the potential (score's size, or loss) in it, and its rows.
+    """A box of coordinates phi, with a lower bound on the potential (norm of the score, or loss) of its points.
 
-    `rows` are the rows whose residual may change sign in the box, with sums over all other rows: from these the score
-    and the loss at every point of the box are computed.
+    `rows` has the rows whose residual may change sign in the box, and sums over all other rows. The score and the loss
+    at every point of the box are computed from these rows and sums.
     """
 
     middle: FloatArray
@@ -56,7 +56,7 @@ class ThetaBox:
 
 
 def sample_boxes(rng: Rng, target: Target) -> FloatArray:
-    """Draw theta from the density of `target`, exactly.
+    """Return theta, shape (d,), drawn exactly from the density `target`.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
 
 
 class CheckBoxes:
-    """A sampler of one target density: boxes that cover the parameter set; each draw divides some of them."""
+    """A sampler of one target density, with boxes that cover the parameter set; each draw divides some boxes."""
 
     def __init__(self, target: Target) -> None:
         rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
@@ -95,10 +95,10 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return lower bounds on the potential by convexity, from tangents at points around the centre.
+        """Return lower bounds on the potential that follow from convexity and the tangents at points around the centre.
 
-        `shells` lists, from the outermost to the innermost cube around the centre, the half-width of the cube and the
-        rows for points in it. The points lie in three of the five innermost cubes.
+        `shells` has one pair for each cube around the centre, from the outermost to the innermost cube: the half-width
+        of the cube, and the rows for points in the cube. The points lie in three of the five innermost cubes.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -126,12 +126,15 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the potential (size of the score, or loss) at phi; `rows` belong to a box that contains phi."""
+        """Return the potential (norm of the score, or loss) at phi; `rows` are the rows of a box that contains phi."""
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
     def split(self, chosen: int) -> None:
-        """Replace a box by its parts, halved in the coordinates that contribute most to its uncertainty (`strain`)."""
+        """Replace the box with index `chosen` by its parts.
+
+        The box is halved in the coordinates that contribute most to its uncertainty (see `strain`).
+        """
         box = self.boxes[chosen]
         rows = box.rows.within(box.middle, box.halves)
         strain = self.strain(box, rows)
@@ -143,10 +146,10 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return the contribution of each coordinate to the uncertainty about a box, shape (d,).
+        """Return the contribution of each coordinate to the uncertainty of a box, shape (d,).
 
-        The uncertainty is the range of the potential in the box and, if the box may contain points outside the
-        parameter set, the size of the box relative to this set.
+        The uncertainty is the range of the potential in the box. If the box may contain points outside the parameter
+        set, the size of the box relative to this set is added.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -158,7 +161,7 @@ class CheckBoxes:
         return np.asarray(strain + target.rate * rows.undecided(box.middle, box.halves))
 
     def put(self, middles: FloatArray, half: FloatArray, bounds: FloatArray, rows: Rows) -> None:
-        """Add boxes around `middles` with half-widths `half`, except boxes outside the parameter set."""
+        """Add boxes with the centres `middles` and the half-widths `half`, except boxes outside the parameter set."""
         theta = self.frame.centre + middles @ self.frame.basis.T
         reach = np.abs(theta).sum(axis=1) - np.abs(self.frame.basis).sum(axis=0) @ half
         inside = reach <= self.target.radius * (1 + 1e-9)
@@ -173,9 +176,9 @@ class CheckBoxes:
 
         Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
 
-        For a density in the score: a row whose residual can have both signs in a box changes the score or does not,
-        which gives an interval for the product of the score with each direction in `ways`. For a density in the loss:
-        the loss is convex, so it lies above its tangent at the centre of the box.
+        For a density in the score: a row whose residual can have both signs in a box adds one of two vectors to the
+        score. This gives an interval for the product of the score with each direction in `ways`. For a density in the
+        loss: the loss is convex, so it lies above its tangent at the centre of the box.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":
@@ -191,10 +194,11 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return directions in which scores are bounded, shape (k, d): the coordinates, and combinations of coordinates.
+    """Return directions in which scores are bounded, shape (k, d): unit vectors, and sums and differences of these.
 
-    Bounds in the directions of combinations may be tighter. A row whose residual changes sign in a box changes the
-    coordinates of the score; the changes of several coordinates may cancel in a combination of these coordinates.
+    The norm of the score is bounded by its products with all directions. A row whose residual changes sign in a box
+    changes several coordinates of the score. These changes may cancel in a sum or difference of coordinates, so that
+    the bound in this direction is tighter.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

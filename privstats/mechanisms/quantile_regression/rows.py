@@ -1,8 +1,9 @@
-"""Rows of a quantile regression in a box of theta: whether their residuals have one sign in the box, or both.
+"""Rows of a quantile regression for a box of theta: sums over rows whose residual has only one sign in the box.
 
-In general (`Pool`), only the *undecided* rows, whose residual y - x'theta changes sign in a box, are used again in its
-parts; the scores and losses of the other rows are summed once. Rows with few distinct x (`Ties`), such as dummies, are
-kept as one sorted list of residuals for each x, and counted by bisection.
+A row is *undecided* in a box if its residual y - x'theta changes sign in the box; otherwise, it is decided. In general
+(`Pool`), only the undecided rows of a box are used again in the parts of the box; the scores and losses of the decided
+rows are summed once. If there are only few distinct x (`Ties`), for example with dummies, the rows are stored as one
+sorted list of residuals for each x, and counted by bisection.
 """
 
 from __future__ import annotations
@@ -18,22 +19,23 @@ from privstats.mechanisms.quantile_regression.minimise import Target, curvature,
 from privstats.numerics.law import FloatArray
 
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
-SOME = 500  # number of rows from which each coordinate's share of the undecided rows is estimated
-SLACK = 2.0**-44  # a row whose residual is within this (relative) distance of a change of sign is undecided
-DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows on which it is checked first
-LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, for the guarantee of `drawn_on_grid`
+SOME = 500  # number of undecided rows from which the shares of the coordinates are estimated
+SLACK = 2.0**-44  # relative margin for rounding: a row is undecided if its residual is this close to a change of sign
+DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows in which x are counted first
+LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, that `drawn_on_grid` allows
 
 
 @dataclass(frozen=True, eq=False)
 class RowFrame:
-    """Rows in coordinates phi about the minimiser: ``theta = centre + basis phi``, with residual ``u - slopes phi``.
+    """Coordinates phi around the minimiser, with ``theta = centre + basis phi`` and residuals ``u - slopes phi``.
 
     Parameters
     ----------
     target : Target
     centre : ndarray, shape (d,)
+        Minimiser of the loss.
     basis : ndarray, shape (d, d)
-        One column for each coordinate of phi; invertible.
+        Invertible matrix with one column for each coordinate of phi.
     inverse : ndarray, shape (d, d)
         Inverse of `basis`.
     """
@@ -45,16 +47,16 @@ class RowFrame:
 
     @cached_property
     def halves(self) -> FloatArray:
-        """Half-widths of a box of coordinates phi, centred at zero, that contains the parameter set."""
+        """Half-widths, shape (d,), of a box of coordinates phi, centred at zero, that contains the parameter set."""
         most = self.target.radius * np.abs(self.inverse).max(axis=1) + np.abs(self.inverse @ self.centre)
         return np.asarray(most * (1 + 1e-9))
 
     @property
     def longest(self) -> float:
-        """Largest distance of a coefficient from the centre in the box of `halves`, in radii of the parameter set.
+        """Largest change of a coefficient along a half-axis of the box `halves`, as a multiple of the radius.
 
-        The radius of the parameter set is the bound on |theta|_1. The distance is at most 2 radii in coordinates along
-        principal axes (`of` with ``turned=True``). Proof: let s_j be the curvature's eigenvalue on axis j (for a
+        The radius of the parameter set is the bound on |theta|_1. The change is at most 2 radii if the coordinates are
+        along principal axes (`of` with ``turned=True``). Proof: let s_j be the curvature's eigenvalue on axis j (for a
         density in the loss, the square root of this eigenvalue). The entries of row j of `inverse` are at most s_j, the
         entries of column j of `basis` are at most 1 / s_j, and the centre lies in the parameter set.
         """
@@ -70,12 +72,12 @@ class RowFrame:
 
     @classmethod
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
-        """Return coordinates in which scores (or losses) change at about the same rate along each axis.
+        """Return coordinates in which the score (or the loss) changes at about the same rate along each axis.
 
-        For a density in the score, the columns of the basis are the columns of the inverse curvature, so that each
-        coordinate changes one entry of the score. For a density in the loss, they are the columns of the root of the
-        inverse curvature, so that the loss is approximately spherical. If `turned`, the coordinates are principal axes
-        of the curvature: boxes are then long in directions that hardly change the fits.
+        For a density in the score, the basis is the inverse curvature, so that each coordinate changes one entry of the
+        score. For a density in the loss, the basis is the root of the inverse curvature, so that the loss is
+        approximately spherical. If `turned`, the axes are the principal axes of the curvature: boxes are then long in
+        directions that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -87,11 +89,11 @@ class RowFrame:
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
         """Return coordinates that are multiples of the fits x'theta at some of the distinct vectors x of predictors.
 
-        Each fit, minus its value at the centre, is multiplied by the estimated curvature of the loss with respect to
-        this fit (for a density in the loss, by the root of the curvature), so that scores (or losses) change at about
-        the same rate along each axis. If the distinct x are linearly independent, each coordinate changes the fit at
-        one x only. If responses are tied as well, the score is a step function of these fits and is constant between
-        ties.
+        `x` has the distinct vectors, and `groups` the index of each row's vector. Each fit, minus the fit at the
+        centre, is multiplied by the estimated curvature of the loss with respect to this fit (for a density in the
+        loss, by the root of the curvature), so that the score (or the loss) changes at about the same rate along each
+        axis. If the distinct x are linearly independent, each coordinate changes the fit at one x only. If responses
+        are tied as well, the score is a step function of these fits and is constant between tied responses.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -112,30 +114,30 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return the lower limit of the curvatures of a frame.
+    """Return the lower limit of the curvatures that are used for coordinates.
 
-    With this curvature, a change of the score (or the loss) by about 1 / rate moves theta by the radius of the
-    parameter set.
+    With this curvature, theta moves by the radius of the parameter set if the score (or the loss) changes by about 1 /
+    rate.
     """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
 
 class Rows(Protocol):
-    """Interface of the rows of a regression, for bounds on their score and loss in a box and in its parts."""
+    """Interface of the rows of a regression, for the score and the loss in a box, and for bounds on them."""
 
     @property
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows for use in a box, given by `middle` and half-widths, and in its parts."""
+        """Return the rows for use in the box with centre `middle` and half-widths `halves`, and in its parts."""
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
         """Return the score and the loss of all rows at the coordinates phi."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on the products of the score with the directions `ways` in each box: least and largest value.
+        """Return lower and upper bounds on the product of the score with each direction in `ways`, in each box.
 
-        Both have the shape (boxes, ways).
+        Both arrays have the shape (boxes, ways).
         """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -145,15 +147,15 @@ class Rows(Protocol):
         """Return a mask of the boxes in which all undecided rows are equal, and two possible scores for each box.
 
         The mask has the shape (boxes,). The two scores, each of shape (boxes, d), are the score if no undecided row has
-        a response below its fit, and the score if every undecided row has a response below its fit. They are valid
-        where the mask is true.
+        a response below its fit, and the score if every undecided row has a response below its fit. If the mask is
+        true, the score at any point of the box is one of these two scores.
         """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return each coordinate's share of the number of undecided rows in a box, shape (d,).
+        """Return the number of undecided rows in a box, divided among the coordinates, shape (d,).
 
-        A row is undecided if its residual changes sign in the box. It is divided among the coordinates in proportion to
-        their contributions to the range of its residual in the box.
+        A row is undecided if its residual changes sign in the box. A coordinate's share of a row is proportional to the
+        coordinate's contribution to the range of the row's residual in the box.
         """
 
 
@@ -165,11 +167,11 @@ class Ties:
     ----------
     frame : RowFrame
     x, slopes : ndarray, shape (k, d)
-        The distinct x, and the change of their fits per unit of phi.
+        The distinct x, and the change of the fit x'theta at each x per unit of phi.
     u : tuple of ndarray
-        Residuals of the rows with each distinct x, sorted.
+        For each distinct x, the sorted residuals of its rows at the centre.
     sums : tuple of ndarray
-        Sums of the first 0, 1, ... of these residuals.
+        For each distinct x, the sums of the first 0, 1, ... of these residuals.
     """
 
     frame: RowFrame
@@ -180,7 +182,11 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows of a target density; None if distinct x are many, or so close that boxes get too long."""
+        """Return the rows of a target density, or None if this storage is not possible.
+
+        It is not possible if there are more than DISTINCT different x, or if the x are so close to each other that
+        boxes become too long for the public grid (`LONGEST`).
+        """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
             return None
@@ -206,7 +212,11 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return the number of rows of each distinct x below the given fits, shape (boxes, k)."""
+        """Return the number of rows with a residual below each of the given fits, shape (boxes, k).
+
+        `fits`, shape (boxes, k), are fits at the k distinct x, minus the fits at the centre. Residuals equal to a fit
+        count if `side` is "right".
+        """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -247,17 +257,19 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The undecided rows of a box, whose residuals change sign in the box, and sums over the other (decided) rows.
+    """The undecided rows of a box, whose residuals change sign in the box, and sums over all other (decided) rows.
 
     Parameters
     ----------
     frame : RowFrame
     rows : ndarray of int, shape (m,)
+        Indices of the undecided rows.
     pull : ndarray, shape (d,)
         Score of the decided rows, plus ``-tau x`` for each undecided row. Adding x for each undecided row below the fit
         gives the score of all rows.
     level : float
-        Loss of the decided rows at the centre, plus tau times the residual of each undecided row.
+        Sum of two numbers at the centre: for each decided row, the linear function that is its loss in the box; and for
+        each undecided row, tau times its residual.
     """
 
     frame: RowFrame
@@ -267,7 +279,7 @@ class Pool:
 
     @classmethod
     def of(cls, frame: RowFrame) -> Pool:
-        """Return the pool in which all rows are undecided."""
+        """Return the pool in which all rows of the regression are undecided."""
         tau, x = frame.target.tau, frame.target.x
         return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
 
