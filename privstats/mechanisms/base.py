@@ -113,8 +113,8 @@ class Mechanism(ABC):
         name : str
             Label of the query.
         exact : Total or RowValues
-            The exact answer, or the values of all rows. Only the gate (the code that reads rows) can compute the
-            answer or the values, and only mechanisms receive them.
+            The exact answer, or the values of all rows. Only the gate (the code that reads rows) can compute the answer
+            or the values, and only mechanisms receive them.
         promise, within, relation
             See `law`.
         rng : Rng

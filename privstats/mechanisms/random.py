@@ -105,8 +105,8 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
     -------
     callable
         Maps a kind and a label to a generator. The kinds are "question" (noise for the query with this label),
-        "rehearsal" (synthetic rows of a trial run of an estimator) and "key" (the secret key of a
-        hash function). Streams of different kinds are independent.
+        "rehearsal" (synthetic rows of a trial run of an estimator) and "key" (the secret key of a hash function).
+        Streams of different kinds are independent.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Distribution of the rank errors of quantiles that the exponential mechanism draws: pure formulas.
 
-Quantiles and the ends of their confidence intervals are drawn together; all these numbers are called boundaries. A
-rank error is the rank of a boundary among the values, minus its target rank. The distribution of the rank errors gives
-the distance, in ranks, that the target of an end must have from the target of its quantile. J boundaries divide the
-values into J + 1 cells. The error of a cell is its number of values minus the target number.
+Quantiles and the ends of their confidence intervals are drawn together; all these numbers are called boundaries. A rank
+error is the rank of a boundary among the values, minus its target rank. The distribution of the rank errors gives the
+distance, in ranks, that the target of an end must have from the target of its quantile. J boundaries divide the values
+into J + 1 cells. The error of a cell is its number of values minus the target number.
 
 *If the log density is proportional to the sum of the cells' absolute errors*, rank errors follow the Laplace bridge.
 The log density decreases by `rate` for each value above or below the target number of a cell. If unequal gaps between
@@ -194,10 +194,10 @@ def box_quantile(J: int, confidence: float) -> float:
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
     """Return the rate at which the log density may decrease with the largest rank error, under a budget eps.
 
-    Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let the margin m be
-    ``c / rate``, where c is the number that `box_quantile` returns. The target ranks are ``T = level n`` for the
-    quantile and ``T - h`` and ``T + h`` for the ends, with ``h = sqrt(a n + m^2)``. The derivatives of the targets with
-    respect to n differ from `level` by at most ``a / (2 m)``. So one more value changes a rank error by at most ``S =
+    Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let the margin m be ``c
+    / rate``, where c is the number that `box_quantile` returns. The target ranks are ``T = level n`` for the quantile
+    and ``T - h`` and ``T + h`` for the ends, with ``h = sqrt(a n + m^2)``. The derivatives of the targets with respect
+    to n differ from `level` by at most ``a / (2 m)``. So one more value changes a rank error by at most ``S =
     max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2 rows S)``, so m is proportional to S, and S is the
     positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c rows)``. If a value is replaced, a rank error
     changes by at most 1. A replaced row may also become missing, so under "replace" the rate is computed with the

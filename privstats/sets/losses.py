@@ -2,9 +2,9 @@
 
 A set bounds the loss of a row, the score (the derivative of the loss with respect to theta) and the curvature (the
 second derivative). For the norms named "score l1", "score l2", "score linf" and "score hull", the method `length`
-returns the largest length of a score; for the norm named "loss", it returns a bound on the change of the sum of
-losses. The names of these norms differ from the names of norms of contributions, so that mechanisms that add noise
-to sums refuse these sets.
+returns the largest length of a score; for the norm named "loss", it returns a bound on the change of the sum of losses.
+The names of these norms differ from the names of norms of contributions, so that mechanisms that add noise to sums
+refuse these sets.
 """
 
 from __future__ import annotations

@@ -232,8 +232,8 @@ class SquaredEntries(Products):
 class SumAndProducts(Packed):
     """Scores s of length at most B = `radius`; the sums of s and of ss' are released together.
 
-    The noise of the sum of s is not larger than if this sum were released alone. The upper triangle of the sum of
-    ``(s, B)(s, B)'`` is released without the entry B^2; squares have the weight 1 / sqrt 2.
+    The noise of the sum of s is not larger than if this sum were released alone. The upper triangle of the sum of ``(s,
+    B)(s, B)'`` is released without the entry B^2; squares have the weight 1 / sqrt 2.
 
     *l2 norm*: the squared distance of the contributions of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``.
     It is convex in |s| and in |t|. At |s| = |t| = B, with c the cosine of the angle between s and t, it is ``B^4 (1 -
@@ -315,9 +315,9 @@ class BoxProducts(Packed):
     last_scale : float
         Factor of the last entry of z (the response) in the l2 and nuclear norms; any positive number.
     groups : tuple of tuple of int
-        For each factor, the indices (from 1) of the entries of z that are the factor's dummies: in each row, at
-        most one of them is not zero. Products of different dummies of a factor are zero and are not released. With
-        an intercept, squares of dummies equal first-order products and are not released, either.
+        For each factor, the indices (from 1) of the entries of z that are the factor's dummies: in each row, at most
+        one of them is not zero. Products of different dummies of a factor are zero and are not released. With an
+        intercept, squares of dummies equal first-order products and are not released, either.
 
     Notes
     -----
@@ -341,11 +341,11 @@ class BoxProducts(Packed):
     *l2*, replace: let r and s be the two rows, p and p' the vectors of their squares, and T = T0 + sum B_i. The squared
     distance of the contributions is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' -
     ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``. The resulting bound is convex in (p, p'), so it is largest at a
-    vertex. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``,
-    the bound is at most T^2 at every vertex. Proof: let b1 be the sum of B_i over the entries where p is at its maximum
-    and p' is zero, and b2 the sum over the entries where p' is at its maximum and p is zero; then the bound minus T^2
-    is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the entries of groups, c_i^2 = 1/2. The squared
-    distance of a row from zero is at most T^2 - T0 + (weight of the count)^2.
+    vertex. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at every vertex. Proof: let b1 be the
+    sum of B_i over the entries where p is at its maximum and p' is zero, and b2 the sum over the entries where p' is at
+    its maximum and p is zero; then the bound minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For
+    the entries of groups, c_i^2 = 1/2. The squared distance of a row from zero is at most T^2 - T0 + (weight of the
+    count)^2.
 
     *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). According to the triangle inequality for matrices of rank one,
     ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (These are the

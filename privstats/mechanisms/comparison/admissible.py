@@ -75,10 +75,10 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 
     The first array is for the wide law against the narrow law, the second for the narrow law against the wide law. beta
     is at most eps. Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and scale
-    rho = e^beta, at a. Wide against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 >
-    a, and the tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide:
-    the set where ``q > e^eps p`` is an interval [-left, right] around the centre of the narrow law, where the log ratio
-    is largest. The interval ends before the centre of the wide law, because the log ratio there is beta - a.
+    rho = e^beta, at a. Wide against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and
+    the tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide: the set
+    where ``q > e^eps p`` is an interval [-left, right] around the centre of the narrow law, where the log ratio is
+    largest. The interval ends before the centre of the wide law, because the log ratio there is beta - a.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))

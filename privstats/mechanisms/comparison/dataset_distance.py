@@ -67,10 +67,9 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
     Let L be the number of values below x, a the number of values equal to x and G the number of values above x, with
     the sum n. The number of replacements is ``max(0, L - (r - 1), G - (n - r))``, where ``r = max(1, ceil(n p/q))`` is
     the rank of the quantile. The number would not be smaller if additions and removals were allowed, too, each counted
-    as one change. Proof:
-    with ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if ``0 <= F < a``. Replacing a value above x
-    by x increases F by 1, and replacing a value below x by x increases a - F by 1. An addition or a removal increases
-    F, and a - F, by at most 1.
+    as one change. Proof: with ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if ``0 <= F < a``.
+    Replacing a value above x by x increases F by 1, and replacing a value below x by x increases a - F by 1. An
+    addition or a removal increases F, and a - F, by at most 1.
 
     Parameters
     ----------

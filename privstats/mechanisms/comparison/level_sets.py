@@ -5,11 +5,11 @@ density is proportional to ``exp(-s(theta))``, with a potential s that is at lea
 s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``, theta has the target density if (h, theta) has a density proportional to
 ``exp(-h)`` on the pairs with ``s(theta) <= s0 + h``. The ball is divided into shells of |theta|_1, and the range of the
 heights h into bins. For every cell (a shell and a bin [h0, h1]) the level set ``s <= s0 + h1`` is covered by a set of
-known volume. A cell is drawn with probability proportional to its mass,
-``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``; h is drawn from the density proportional to exp(-h) on the bin; theta is
-drawn uniformly from the cover. The pair (h, theta) is accepted if theta lies in the shell and ``s(theta) <= s0 + h``;
-otherwise cell, h and theta are drawn again. The accepted pair has the target law, for all shells, bins and covers,
-provided that s0 is a lower bound of s on the shell and that each cover contains its level set.
+known volume. A cell is drawn with probability proportional to its mass, ``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``;
+h is drawn from the density proportional to exp(-h) on the bin; theta is drawn uniformly from the cover. The pair (h,
+theta) is accepted if theta lies in the shell and ``s(theta) <= s0 + h``; otherwise cell, h and theta are drawn again.
+The accepted pair has the target law, for all shells, bins and covers, provided that s0 is a lower bound of s on the
+shell and that each cover contains its level set.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
     b : ndarray, shape (d,)
         The gradient at theta is ``A theta - b``.
     rate : float
-        Positive: eps / 4 if one row changes the gradient by at most ``2 (1 + |theta|_1)``.
-        A rate above 1e4 is replaced by 1e4, which is more private.
+        Positive: eps / 4 if one row changes the gradient by at most ``2 (1 + |theta|_1)``. A rate above 1e4 is replaced
+        by 1e4, which is more private.
     norm : {'l1', 'l2', 'linf'}
         Norm of the gradient.
     radius : float

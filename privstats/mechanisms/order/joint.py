@@ -1,10 +1,10 @@
 """Several boundaries whose ranks among the values are near target ranks, drawn jointly and exactly.
 
-J boundaries ``x_1 <= ... <= x_J`` divide the values into J + 1 cells with c_0, ..., c_J values. (This docstring
-calls the cells around the points of the public grid "grid cells".) The density of the boundaries on the ordered points
-of an interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, where w_j is the difference of the neighbouring
-target ranks (Gillenwater, Joseph and Kulesza 2021). The density is constant while each boundary stays in one gap
-between sorted values. The gaps of the boundaries are drawn one after the other, from the last boundary to the first.
+J boundaries ``x_1 <= ... <= x_J`` divide the values into J + 1 cells with c_0, ..., c_J values. (This docstring calls
+the cells around the points of the public grid "grid cells".) The density of the boundaries on the ordered points of an
+interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, where w_j is the difference of the neighbouring target
+ranks (Gillenwater, Joseph and Kulesza 2021). The density is constant while each boundary stays in one gap between
+sorted values. The gaps of the boundaries are drawn one after the other, from the last boundary to the first.
 Beforehand, a forward pass computes the sums over all gaps that these draws need. The step from one boundary to the next
 is a convolution with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
 

@@ -54,12 +54,11 @@ class Rank(Mechanism):
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x. Let R
     be the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high), with the sorted values
     y_i; then R(rho) = x. Where R is flat, rho is an interval, and the error is the distance of ``tau (n + 1)`` from
-    this interval. The sensitivity S is max(tau, 1 - tau) if rows
-    are added or removed, and 1 if a row is replaced. Proof: if a value is added, the new function R' satisfies ``R(s -
-    1) <= R'(s) <= R(s)`` at whole s, hence at all s. So each end of the interval changes by an amount in [0, 1], and
-    ``tau (n + 1)`` changes by tau. If a value is replaced, both data sets arise from the same smaller data set by
-    adding one value, and ``tau (n + 1)`` is equal for both. If a replaced value becomes missing, it is removed, and the
-    error changes by at most max(tau, 1 - tau) <= 1.
+    this interval. The sensitivity S is max(tau, 1 - tau) if rows are added or removed, and 1 if a row is replaced.
+    Proof: if a value is added, the new function R' satisfies ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s.
+    So each end of the interval changes by an amount in [0, 1], and ``tau (n + 1)`` changes by tau. If a value is
+    replaced, both data sets arise from the same smaller data set by adding one value, and ``tau (n + 1)`` is equal for
+    both. If a replaced value becomes missing, it is removed, and the error changes by at most max(tau, 1 - tau) <= 1.
 
     *Several levels* (Gillenwater, Joseph and Kulesza 2021). The chosen numbers divide the values into cells of c_j
     values. The error is ``sum_j |c_j - w_j|``, where the target counts w_j have the sum n. A replaced value changes two
