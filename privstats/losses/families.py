@@ -170,7 +170,7 @@ class Binary(Family):
         eta: FloatArray = self.per_logit * np.log(p / (1 - p))
         return eta
 
-    per_logit: ClassVar[float] = 1.0  # ratio of this family's linear predictor to the log odds
+    per_logit: ClassVar[float] = 1.0  # approximate ratio of this family's linear predictor to the log odds
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = self.mean(eta)

@@ -76,7 +76,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Group:
-    """The number of the group to which a row belongs."""
+    """Function of a row: the number of the row's group."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return the number of each row's group, shape (n, 1)."""

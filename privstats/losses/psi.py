@@ -206,11 +206,11 @@ class StretchedResiduals:
         return stretched[:, None]
 
     def at(self, residual: float) -> float:
-        """Return the value of a residual on the asinh scale."""
+        """Return ``asinh(residual / unit)``, the value of a residual on the asinh scale."""
         return float(np.arcsinh(residual / self.unit))
 
     def back(self, stretched: float) -> float:
-        """Return the residual that has this value on the asinh scale."""
+        """Return the residual whose value on the asinh scale is `stretched`."""
         return float(self.unit * np.sinh(stretched))
 
 

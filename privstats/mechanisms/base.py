@@ -168,7 +168,7 @@ class Additive(Mechanism):
 
     @abstractmethod
     def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
-        """Return the noise law that satisfies the guarantee at this sensitivity of the total."""
+        """Return the law of noise with which a total of the given sensitivity satisfies the guarantee `promise`."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):

@@ -31,7 +31,7 @@ from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that boundaries fall into a part of the column's range without values
 WIDEST = 2.0**14  # assumed ratio of the range's width to the width of the part that the outermost values fill
-EDGE = 0.035  # assumed least distance, as a fraction of all values, from a quantile to the last value equal to it
+EDGE = 0.035  # assumed smallest number of ranks from a quantile to the end of its ties, as a share of all values
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks if the density depends on the largest rank error: errors are exact
 

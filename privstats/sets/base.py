@@ -82,7 +82,7 @@ class Set(ABC):
 
     @property
     def row_step(self) -> float:
-        """Step of the grid on which the vectors of a privacy unit's rows are added before they are projected."""
+        """Step of the grid on which the vectors of a privacy unit's rows are added, before the sum is projected."""
         return step_of(self.reach, FOLD_BITS)
 
     @property

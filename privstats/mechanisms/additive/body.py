@@ -86,7 +86,7 @@ def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> Fl
 
 
 def sample_body(rng: Rng, size: int, q: int) -> Parts:
-    """Draw `size` independent uniform points of the body K, up to rounding.
+    """Return `size` independent uniform points of the body K, up to rounding: their coordinates of the three kinds.
 
     This sampler replaces Algorithm 8 of Awan and Slavkovic (2021). Given the linear coordinates, the square and the
     cross-product coordinates are independent and uniform on intervals around 0, with half-lengths ``2 - 2 (d_j)_+^2``
@@ -121,7 +121,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
 
 
 def sample_hull(rng: Rng, size: int, q: int) -> Parts:
-    """Draw `size` independent uniform points of the body H (see the module), by rejection from the larger body K."""
+    """Return `size` independent uniform points of the body H (see the module), by rejection from the larger body K."""
     found = [np.empty((0, 2 * q + math.comb(q, 2)))]
     while (missing := size - sum(map(len, found))) > 0:
         points = sample_body(rng, min(BATCH, 6 * missing), q)
@@ -234,7 +234,10 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
-    """Draw `count` independent t for each row of `above`, by rejection, with the density h / J of `sample_body`."""
+    """Return `count` independent random numbers t in [0, 1] for each row of `above`, shape (n, count).
+
+    They are drawn by rejection, with the density h / J of `sample_body`.
+    """
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
     while len(left) > 0:

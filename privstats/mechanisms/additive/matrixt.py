@@ -78,7 +78,7 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the row and column indices, within the submatrix, of the released entries that belong to it."""
+        """Return the row and column indices, counted within the submatrix, of the submatrix's released entries."""
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
@@ -129,7 +129,7 @@ class MatrixTLaw(ScaledLaw):
 
 
 def parts(pairs: Pairs) -> Iterator[Part]:
-    """Yield the principal submatrices, with independent noise, of the symmetric matrix with released entries `pairs`.
+    """Yield the principal submatrices of a released symmetric matrix whose noises are independent of each other.
 
     `pairs` has the row indices and the column indices of the released entries.
     """

@@ -27,7 +27,7 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
-ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected ones
+ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected points
 SLOW = 2.0**10  # largest rate, with which a draw takes seconds even if the score is zero along a line segment
 WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
@@ -42,7 +42,7 @@ class DistinctRows:
 
     @classmethod
     def of(cls, units: Units) -> DistinctRows:
-        """Return the distinct rows among the given ones, shape (n, d), with their frequencies."""
+        """Return the distinct rows of the array `units`, shape (n, d), with their frequencies."""
         points, counts = np.unique(units, axis=0, return_counts=True)
         return cls(np.ascontiguousarray(points.T, dtype=float), counts.astype(float))
 

@@ -199,7 +199,7 @@ def fractions(values: FloatArray) -> Numbers:
 
 
 def whole(table: Numbers) -> Numbers:
-    """Return a table of Fractions multiplied by their common denominator, as Python integers."""
+    """Return the entries of a table of Fractions, multiplied by a common denominator, as Python integers."""
     common = math.lcm(*(Fraction(value).denominator for value in table.flat))
     return np.array([int(value * common) for value in table.flat], dtype=object).reshape(table.shape)
 

@@ -162,7 +162,7 @@ class NoisySGD(Mechanism):
         return Release(name, theta, None, promise, within)
 
     def iterates(self, rows: FloatArray, sigma: float, rng: Rng) -> Iterator[FloatArray]:
-        """Yield theta after each step; all but the last are for tests with synthetic rows only.
+        """Yield theta after each step; only the last theta is released, and tests with synthetic rows use all of them.
 
         Parameters
         ----------

@@ -178,7 +178,7 @@ class SmoothGaussian(Smooth):
 
     Privacy: `Smooth`, with `admissible.gaussian`. Normal noise of scale 2 S_beta / eps, as in some lecture notes, does
     not satisfy (eps, delta)-DP: the scale lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith
-    (2007). With this factor, delta is far below its target; the bound used here needs less noise.
+    (2007). With this factor, delta is far below its target; `admissible.gaussian` needs less noise.
     """
 
     label, needs_delta = "smooth gaussian", True

@@ -63,7 +63,7 @@ class Parts:
 
     @cached_property
     def heaps(self) -> IntArray:
-        """Zero and the ends of the grid, as indices of grid points, ascending."""
+        """Indices of the grid points at zero (or nearest to zero) and at both ends of the grid, ascending."""
         ends = np.array([self.grid.first, self.grid.last, np.clip(0.0, self.grid.first, self.grid.last)])
         return np.unique(ends - self.grid.first).astype(np.int64)
 

@@ -72,11 +72,12 @@ class ModeExponential(ModeMechanism):
     The deficit of a candidate is the difference between the largest total and the candidate's total, in units of the l1
     sensitivity divided by eps.
 
-    Privacy: eps. A candidate's probability is one over a sum of ratios of weights, and neighbours change each ratio by
-    a factor of at most e^eps. For counts of added or removed rows the weight is ``exp(eps count)``, without the factor
-    1/2 of the general theorem (McSherry and Talwar 2007, Theorem 6), which is not needed if counts change in one
-    direction only. For replaced rows the weight is ``exp(eps count / 2)``. Neighbouring relation: the relation for
-    which the sensitivity is computed.
+    Privacy: eps. The weight of a candidate is ``exp(-deficit)``. A candidate's probability is the reciprocal of a sum
+    of ratios of weights, and between neighbours each ratio changes by a factor of at most e^eps. For counts of added or
+    removed rows the weight is proportional to ``exp(eps count)``, without the factor 1/2 of the general theorem
+    (McSherry and Talwar 2007, Theorem 6), which is not needed if counts change in one direction only. For replaced rows
+    the weight is proportional to ``exp(eps count / 2)``. Neighbouring relation: the relation for which the sensitivity
+    is computed.
     """
 
     label: ClassVar[str] = "mode expmech"

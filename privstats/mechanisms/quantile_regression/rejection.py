@@ -22,7 +22,7 @@ from privstats.mechanisms.quantile_regression.minimise import Target, dual_size,
 from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, Ties
 from privstats.numerics.law import FloatArray, Rng
 
-ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected ones
+ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected points
 FAR, FAR_LOSS = 400.0, 20.0  # beyond scores of FAR / rate, or losses of FAR_LOSS^2 / rate, convexity gives the bounds
 EVEN = 0.4  # a box is halved in every coordinate whose uncertainty is at least this share of the largest one
 EXACT_DIM = 3  # largest number of coefficients for exact draws: with four coefficients, a draw took 17 to 44 s
