@@ -288,7 +288,7 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points for which drawn numbers usually equal a frequent value, not a gap.
+        """Return the largest number of grid points with which all drawn numbers usually equal a frequent value.
 
         A frequent value is a value that many rows share, here the true quantile. If a drawn number lies in the gap
         beside this value, it has at most as many possible positions as the grid has points. All k numbers of a draw may

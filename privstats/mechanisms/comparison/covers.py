@@ -142,13 +142,13 @@ def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
     """Return covers that bound the norm of k residuals and the l1 norm of d - k coefficients, for k = 0, ..., rank(A).
 
     Cover number k is the set ``||(A theta - b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices and a set J
-    of d - k indices. Cover 0 is the l1 ball, and cover d is the level set of the residual's norm. The covers with 0 < k
-    < d are for level sets that are thin in k directions and wider than the ball in all other directions, for example if
-    A is singular. I and J are chosen so that the matrix M of the `Cover`, with the rows A_I and the unit vectors of J,
-    has a large determinant. Under l1 and linf, A is symmetric and positive semidefinite, and J contains the indices
-    outside I. So the determinant of M is a principal minor of A, up to its sign, and a greedy Cholesky factorisation
-    with pivots chooses I. Under l2, a rotation of the residual does not change its norm, and a QR factorisation with
-    pivots gives both the rotation and J.
+    of d - k indices. Cover 0 is the l1 ball, and cover d (if the rank of A is d) is the level set of the residual's
+    norm. The covers with 0 < k < d are for level sets that are thin in k directions and wider than the ball in all
+    other directions, for example if A is singular. I and J are chosen so that the matrix M of the `Cover`, with the
+    rows A_I and the unit vectors of J, has a large determinant. Under l1 and linf, A is symmetric and positive
+    semidefinite, and J contains the indices outside I. So the determinant of M is a principal minor of A, up to its
+    sign, and a greedy Cholesky factorisation with pivots chooses I. Under l2, a rotation of the residual does not
+    change its norm, and a QR factorisation with pivots gives both the rotation and J.
     """
     d = A.shape[1]
     if norm == "l2":

@@ -2,10 +2,10 @@ r"""Minimisers of a sum of row losses, a ridge and a linear term, with a proved 
 
 ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is gamma-strongly convex, so that
 ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Convergence is never assumed: the result of Newton's method in
-float64 is accepted only if a bound of the gradient, rounding included, proves that it is close enough. Otherwise the
-gradient is computed in decimal arithmetic, with enough digits to make its rounding error far smaller than the
-tolerance; the theorem below shows that the number of steps is finite. No data set raises an error, for example if the
-responses are separated or constant.
+float64 is accepted only if a bound of the gradient, rounding included, proves that the result is close enough.
+Otherwise the gradient is computed in decimal arithmetic, with enough digits to make its rounding error far smaller than
+the tolerance; the theorem below shows that the number of steps is finite. No data set raises an error, for example if
+the responses are separated or constant.
 
 Rows are read in passes, part by part, on the machine that has the rows. A pass adds whole numbers, so that no bit of
 theta depends on the division of the rows into parts, or on the order of the rows.

@@ -95,8 +95,8 @@ class Rank(Mechanism):
     levels : tuple of float
         Probabilities of the quantiles, ascending, each in (0, 1).
     confidence : float, optional
-        Also draw the ends of intervals for the population's quantiles at this confidence, three numbers for each level:
-        lower end, quantile, upper end.
+        Confidence of intervals for the population's quantiles. If it is given, the ends of the intervals are drawn,
+        too: three numbers for each level (lower end, quantile, upper end).
     ends_only : bool
         Whether only the two ends of each interval are drawn, without the quantile (if `confidence` is given).
     """
