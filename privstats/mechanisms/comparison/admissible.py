@@ -3,7 +3,7 @@
 Two neighbouring data sets release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a fixed law. The ratio of the
 scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller scale. The functions of this
 module return, for each number in the array `beta`, the largest alpha with which the two laws satisfy the guarantee in
-both directions; if no alpha is large enough, they return 0.
+both directions. They return 0 if the guarantee does not hold for any positive alpha.
 
 *beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity, and ``N = min over
 beta of S_beta / alpha(beta)``. Let N' be the smaller scale, and beta' the beta at which N' attains this minimum. Then T

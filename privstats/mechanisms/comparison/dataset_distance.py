@@ -109,7 +109,7 @@ QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
 
 
 def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Return runs of consecutive grid points with equal dataset distance from the p/q-quantile `level`.
+    """Return runs of consecutive grid points with equal dataset distance, for the p/q-quantile with p/q = `level`.
 
     The first m + 1 runs are the grid points between neighbouring distinct values; the last m runs are the m distinct
     values.

@@ -26,7 +26,7 @@ class RankErrors:
     rate : float
         Rate at which the log density decreases with the largest error, or with the sum of the cells' errors.
     J : int
-        Number of numbers that are drawn jointly.
+        How many numbers are drawn jointly.
     largest : bool
         If True, the density of the errors e is proportional to ``exp(-rate max_j |e_j|)``. If False, it is the Laplace
         bridge, proportional to ``exp(-rate sum_j |e_j - e_(j-1)|)`` with e_0 = e_(J+1) = 0.

@@ -1,4 +1,4 @@
-"""Draws of the coefficients of a quantile regression by a Markov chain, if they are too many for exact rejection.
+"""Draws of the coefficients of a quantile regression by a Markov chain, for more columns than rejection can handle.
 
 A draw is the last state of the chain. Each step draws theta on a line through the current theta, from the conditional
 law on this line. Along a line the score is a step function, and the log density of a loss is piecewise linear. So the
