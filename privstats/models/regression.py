@@ -62,13 +62,13 @@ MOST_MINIMISED = 300_000  # with more rows Newton steps are used: as precise as 
 # The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
 # number of rows, is computed in advance (`Carrying.forecast_noise`).
 #
-# NOISY: noise of the coarse matrix above which noisy moments may be given the whole budget.
-# MOST_OF_MOMENTS: largest number of nonzero predictors of a row at which noisy moments may be given the whole budget.
-NOISY, MOST_OF_MOMENTS = 0.08, 5
+# NOISY: noise of the coarse matrix above which noisy moments are given the whole budget. With p the largest number of
+# nonzero predictors of a row, the limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
+NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
 # Columns per nonzero predictor of a row, beyond which moments are preferred at smaller noise. For example, Newton steps
 # are more precise than moments for a factor with 20 levels, and less precise for a factor with 60 levels; a perturbed
-# minimiser is more precise for a factor with 12 levels and a number, and less precise for a factor with 20 levels.
-MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 5
+# minimiser is more precise for a factor with eight levels, and less precise for a factor with 20 levels.
+MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: noise of the coarse matrix (the first released second moments) below which Newton steps are as precise as the
 # minimiser of a perturbed loss.
 AMPLE = 0.001
@@ -389,8 +389,9 @@ def _least_squares(
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
     if perturbs and mech == "auto" and not public.is_ample(by, design):
         auto = _perturbed_least_squares(by, design, public, ("moments", "perturbed"), shown)
-        limit = NOISY * entries.lighter(MOST_OF_MINIMISER)
-        few = entries.predictors <= MOST_OF_MOMENTS and public.forecast_noise(by, design) > limit
+        least, most = (entries.predictors * one for one in PER_PREDICTOR)
+        limit = min(max(NOISY, least), most) * entries.lighter(MOST_OF_MINIMISER)
+        few = public.forecast_noise(by, design) > limit
     else:
         auto = Candidate(Adaptive, {"noises": by}, None, {name: str(text) for name, text in both.items()}, BRANCHES)
         few = not (public.outdoes_moments(by, design, entries.lighter(MOST_OF_STEPS)) and public.carries(Adaptive(by)))
