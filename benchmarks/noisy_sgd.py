@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from benchmarks.common import arguments, new_figure
+from benchmarks.common import arguments, new_figure, save
 from privstats.losses.base import HuberLoss
 from privstats.mechanisms.comparison.noisy_sgd import LinearGradient, NoisySGD
 from privstats.mechanisms.random import public_stream
@@ -89,7 +89,7 @@ def main() -> int:
         panel.axhline(TRUTH, color="black", linewidth=0.8)
         panel.set(title=f"eps = {eps:g}, delta = {DELTA:g}", xlabel="step", ylabel="location")
         panel.legend()
-    figure.savefig(given.plot, dpi=150)
+    save(figure, given.plot)
     return int(failed > 0)
 
 
