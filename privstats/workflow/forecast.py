@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,7 +51,25 @@ FORECAST = ["std_error", "width", "noise_share", "ratio"]
 OF_WIDTH = FORECAST.index("width")
 
 T = TypeVar("T")
-Settled = Callable[[int, FloatArray, list[str]], bool]  # arguments: number and widths of the last fit, names of terms
+Fits = Mapping[int, FloatArray]  # widths of the intervals in simulated fits, by number of the fit
+Settled = Callable[[Fits, list[str]], bool]  # of the fits so far and the names of the terms
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """A forecast: the medians of simulated fits.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns std_error, width, noise_share, ratio and given, as in `Plan.expected`. Its attribute `attrs` has the
+        branch that most simulated fits chose (key "branch").
+    fits : mapping of int to ndarray
+        Widths of the intervals in each simulated fit, by its number; infinite if an interval is not reported.
+    """
+
+    table: pd.DataFrame
+    fits: Fits
 
 
 class Forecast(Conversation):
@@ -219,7 +237,7 @@ def expected(
     fits: Sequence[int],
     most: int,
     settled: Settled = lambda *_: False,
-) -> pd.DataFrame:
+) -> Expected:
     """Return the expected standard errors and interval widths of a plan.
 
     Parameters
@@ -246,37 +264,27 @@ def expected(
         Largest number of simulated fits. More than ``len(fits)`` fits are simulated only if the widths of the intervals
         differ between fits so much that their median is not precise.
     settled : callable
-        Function that returns whether further simulated fits are unnecessary. Its arguments are the number of the last
-        simulated fit, the interval widths of this fit, and the names of the terms; a width is infinite if the interval
-        is not reported.
-
-    Returns
-    -------
-    DataFrame
-        Columns std_error, width, noise_share, ratio and given, as in `Plan.expected`. The attribute `attrs` of the
-        frame has the branch that most simulated fits chose (key "branch"), and False under the key "whole" if the
-        simulation was ended early by `settled`.
+        Returns whether more simulated fits are unnecessary, given the widths in the fits so far and the names of the
+        terms; a width is infinite if the interval is not reported.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
-    branches, tables, said = dict[int, str | None](), list[FloatArray](), dict[Any, Release]()
-    whole = False
-    while not whole:
+    branches, tables, said = dict[int, str | None](), dict[int, FloatArray](), dict[Any, Release]()
+    while True:
         fit = fits[len(tables)] if len(tables) < len(fits) else len(tables)
         ask = Forecast(rows, planned, n, fit, said)
         estimate = converse(ask, public)
-        tables.append(_expected(estimate))
-        branches[fit] = ask.chosen
-        widths = np.array([table[:, OF_WIDTH] for table in tables])
-        wanted = len(fits) if len(tables) < len(fits) or error_of_median(widths) <= SETTLED else most
-        whole = len(tables) >= wanted
-        if settled(fit, widths[-1], list(estimate.names)):
+        tables[fit], branches[fit] = _expected(estimate), ask.chosen
+        widths = {fit: table[:, OF_WIDTH] for fit, table in tables.items()}
+        every = np.array(list(widths.values()))
+        wanted = len(fits) if len(tables) < len(fits) or error_of_median(every) <= SETTLED else most
+        if len(tables) >= wanted or settled(widths, list(estimate.names)):
             break
-    median = np.median(tables, axis=0)
+    median = np.median(list(tables.values()), axis=0)
     table = pd.DataFrame(np.where(np.isinf(median), math.nan, median), list(estimate.names), FORECAST)
-    table["given"] = np.isfinite(widths).mean(axis=0)
+    table["given"] = np.isfinite(every).mean(axis=0)
     chosen = Counter(branches[fit] for fit in sorted(branches))
-    table.attrs |= {"branch": chosen.most_common(1)[0][0], "whole": whole}
-    return table
+    table.attrs["branch"] = chosen.most_common(1)[0][0]
+    return Expected(table, widths)
 
 
 def error_of_median(widths: FloatArray) -> float:

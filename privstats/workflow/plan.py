@@ -43,7 +43,7 @@ from privstats.workflow.plan_plot import draw_shares
 from privstats.workflow.plan_text import described
 from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
-from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Beyond, Widths, narrow_enough
+from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Bounds, Widths, narrow_enough
 
 ROUNDS = 6  # largest number of rounds of trial runs; they are repeated until the queries no longer change
 INFERENCE = ("sandwich", "none")
@@ -133,9 +133,10 @@ class Plan:
     planned: tuple[Planned, ...]
     division: Division
     turns: Turns
+    asked: tuple[Asked, ...]
     gathered: Gathered | None = None  # memory of a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, pd.DataFrame] = field(default_factory=dict)  # cache by assumption, common to equal plans
+    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache by assumption, shared by equal calls
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -241,12 +242,12 @@ class Plan:
         FormulaError, DomainError, OptionError
             If a column is missing from `like`, bounds are not declared, or the number of rows is private.
         """
-        table = self._usual(like, residual, most=0 if like is None else forecast.MOST)
+        table = self._usual(like, residual, most=0 if like is None else forecast.MOST).table.copy()
         table.insert(2, "width_low", table["width"])
         table.insert(3, "width_high", table["width"])
         if like is None and self.unhinted(residual):
             assumed = costly(self.public.design, self._assumed)
-            other = self._forecast(None, residual, assumed, forecast.FEWER)["width"]
+            other = self._forecast(None, residual, assumed, forecast.FEWER).table["width"]
             table["width_low"] = np.fmin(table["width"], other)
             table["width_high"] = np.maximum(table["width"], other)
         return table
@@ -267,7 +268,7 @@ class Plan:
         most: int = 0,
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
-    ) -> pd.DataFrame:
+    ) -> forecast.Expected:
         """Return the forecast under the default assumptions, or for the rows `like`."""
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -277,7 +278,7 @@ class Plan:
                 f"the widths to expect depend on the bounds of '{name}'; write domain={{'{name}': (low, high)}}"
             )
         if like is None and residual is None:
-            return self._under(self._assumed, fits, settled).copy()
+            return self._under(self._assumed, fits, settled)
         return self._forecast(like, residual, self._assumed, fits, most, settled)
 
     def _under(
@@ -285,17 +286,17 @@ class Plan:
         assumed: Assumption,
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
-    ) -> pd.DataFrame:
+    ) -> forecast.Expected:
         """Return the forecast for synthetic rows under an assumption; each complete forecast is computed once."""
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None
         about = tuple(assumed.hints.items()), share, assumed.precise
         if about in self.forecasts:
             return self.forecasts[about]
-        table = self._forecast(None, None, assumed, fits, settled=settled)
-        if table.attrs["whole"]:
-            self.forecasts[about] = table
-        return table
+        made = self._forecast(None, None, assumed, fits, settled=settled)
+        if len(made.fits) == len(fits):
+            self.forecasts[about] = made
+        return made
 
     def _forecast(
         self,
@@ -305,7 +306,7 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         most: int = 0,
         settled: forecast.Settled = lambda *_: False,
-    ) -> pd.DataFrame:
+    ) -> forecast.Expected:
         assert self.rows is not None
         spec, choice = self.specification, self.choice
         return forecast.expected(
@@ -352,10 +353,10 @@ class Plan:
             promise: Promise = replace(self.guarantee, **{name: budget})  # type: ignore[type-var]
             spec = self.specification
             other = replace(spec, promise=promise, written={**spec.written, name: budget})
-            return self if budget == start else make_plan(other, self._public_rows, self.rows)
+            return self if budget == start else make_plan(other, self._public_rows, self.rows, self)
 
         found = narrow_enough(
-            lambda budget, beyond: plan(budget)._widths(width, term, assumptions, beyond),
+            lambda budget, bounds: plan(budget)._widths(width, term, assumptions, bounds),
             BY_RHO if name == "rho" else BY_BUDGET,
             start,
             LEAST * start,
@@ -407,11 +408,13 @@ class Plan:
 
         known: dict[int, Widths] = {}  # a cache, because several values of the search are rounded to the same number
 
-        def widths(rows: float, beyond: Beyond) -> Widths:
+        def widths(rows: float, bounds: Bounds) -> Widths:
             n = max(fewest, int(rows))
-            if n not in known:
-                other = self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n)
-                known[n] = other._widths(width, term, assumptions, beyond)
+            if n not in known or not known[n].sure:
+                other = (
+                    self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n, self)
+                )
+                known[n] = other._widths(width, term, assumptions, bounds)
             return known[n]
 
         found = narrow_enough(widths, BY_ROWS, start, fewest, MOST_ROWS * start, "plan.n_for")
@@ -467,25 +470,28 @@ class Plan:
     def _public_rows(self) -> int | None:
         return self.rows if self._is_public else None
 
-    def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], beyond: Beyond) -> Widths:
-        """Return the ratios of expected to wanted widths, for one term or for all terms except the intercept.
+    def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], bounds: Bounds) -> Widths:
+        """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept.
 
         The simulation stops when further fits cannot change whether every width is at most the wanted width. `beyond`
         has the simulated fits at a larger number of rows or budget.
         """
-        ratios, median = dict[int, FloatArray](), None
 
-        def settled(fit: int, widths: FloatArray, names: list[str]) -> bool:
-            nonlocal median
-            ratios[fit] = widths[_of_terms(term, names)] / wanted
-            median = beyond.median(ratios, forecast.FITS)
-            return median is not None
+        def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
+            return {fit: widths[_of_terms(term, names)] / wanted for fit, widths in fits.items()}
 
-        table = self._usual(**assumptions, fits=beyond.order(forecast.FITS), settled=settled)
-        table = table[_of_terms(term, list(table.index))]
-        if median is None:  # the forecast came from the cache, and no fit was simulated
-            return Widths(table["width"].to_numpy() / wanted, table["noise_share"].to_numpy())
-        return Widths(np.where(np.isinf(median), math.nan, median), table["noise_share"].to_numpy(), ratios)
+        made = self._usual(
+            **assumptions,
+            fits=bounds.order(forecast.FITS),
+            settled=lambda fits, names: bounds.median(ratios(fits, names), forecast.FITS) is not None,
+        )
+        names = list(made.table.index)
+        found = ratios(made.fits, names)
+        median = bounds.median(found, forecast.FITS)
+        assert median is not None
+        shares = made.table["noise_share"].to_numpy()[_of_terms(term, names)]
+        sure = Bounds(rough=True).median(found, forecast.FITS) is not None
+        return Widths(np.where(np.isinf(median), math.nan, median), shares, found, sure)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the share of each query in the budget, by branch if the fit will choose between branches (methods).
@@ -628,7 +634,7 @@ PUBLIC = (
 )
 
 
-def make_plan(spec: Specification, rows: int | None, assumed: int | None = None) -> Plan:
+def make_plan(spec: Specification, rows: int | None, assumed: int | None = None, near: Plan | None = None) -> Plan:
     """Return the plan of a call; no row is read. A cache keeps the last plans, so that equal calls are planned once.
 
     Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. A plan is
@@ -642,6 +648,9 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
         Number of rows, or of privacy units if the call has `unit`; None if it is private.
     assumed : int, optional
         Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
+    near : Plan, optional
+        Plan of the same call with another budget or number of rows, for forecasts in a search: one trial run finds out
+        if its queries are those of the call, too. This plan is not kept in the cache.
 
     Raises
     ------
@@ -651,7 +660,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None)
     _check_delta(spec.promise, assumed if rows is None else rows)
     about = digest(spec.verb, spec.mech, spec.promise, spec.shares, spec.bounds_share, spec.intervals, spec.written)
     wish = _Wish(type(spec.model), about, rows, assumed, spec)
-    return replace(_remembered(wish), specification=spec)
+    return replace(_remembered(wish) if near is None else _made(wish, near), specification=spec)
 
 
 @dataclass(frozen=True)
@@ -668,10 +677,14 @@ class _Wish:
 @lru_cache(maxsize=REMEMBERED)
 def _remembered(wish: _Wish) -> Plan:
     """Return the plan of a call, from a cache; it depends on public information only, never on rows."""
+    return _made(wish, None)
+
+
+def _made(wish: _Wish, near: Plan | None) -> Plan:
     plans, refusals = [], []
     for promise in accountings(wish.spec):
         try:
-            plans.append(_planned(wish.spec, promise, wish.rows, wish.assumed))
+            plans.append(_planned(wish.spec, promise, wish.rows, wish.assumed, near))
         except PrivstatsError as error:
             refusals.append(error)
     if not plans:
@@ -720,41 +733,49 @@ def _ratio(normal: Plan, pure: Plan) -> float:
     """
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    tables = [plan._under(Assumption()) for plan in (normal, pure)]  # without hints, so that the method ignores them
+    tables = [
+        plan._under(Assumption()).table for plan in (normal, pure)
+    ]  # without hints: they do not influence the method
     widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
     if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
         return math.nan
     return float((widths[0] / widths[1]).fillna(math.inf).median())
 
 
-def _planned(spec: Specification, promise: Promise, rows: int | None, assumed: int | None) -> Plan:
+def _planned(
+    spec: Specification, promise: Promise, rows: int | None, assumed: int | None, near: Plan | None = None
+) -> Plan:
     """Return the plan of a call under one accounting.
 
     Trial runs, alternately on few and many synthetic rows, and the division of the budget are repeated until the
-    queries no longer change.
+    queries no longer change. If the plan `near` has the same method and accounting, one trial run begins with its
+    queries, which were audited; it is the last one if only the mechanisms differ.
     """
     public = _public(spec, rows, assumed)
     design = public.design
     choice = spec.model.estimator(
         spec.mech, promise, spec.options, design, spec.neighbors, public.offered, spec.intervals
     )
-    asked: tuple[Asked, ...] = ()
+    alike = near is not None and near.choice.mech == choice.mech and type(near.accounted) is type(promise)
+    asked: tuple[Asked, ...] = near.asked if near is not None and alike else ()
     division: Division | None = None
     planned: tuple[Planned, ...] = ()
     for turn in range(ROUNDS):
-        again, turns = rehearsed(spec, choice.estimator, public, planned, promise, turn, asked)
-        if division is not None and again == asked:
+        if asked:
+            division = divided(asked, promise, choice.estimator.shares, spec.shares, spec.bounds_share)
+            planned = tuple(_question(a, division) for a in asked)
+        again, turns = rehearsed(spec, choice.estimator, public, planned, promise, turn + alike, asked, alike)
+        if division is not None and (again == asked or (alike and _but_mechanisms(again) == _but_mechanisms(asked))):
+            planned = tuple(_question(a, division) for a in again)
             break
-        asked = again
-        division = divided(asked, promise, choice.estimator.shares, spec.shares, spec.bounds_share)
-        planned = tuple(_question(a, division) for a in asked)
+        asked, alike = again, False
     else:
         raise PrivacyError("the questions of this plan depend on their own noise; please report the call")
     if design.lacking and rows is not None:
         stage0.check_enough(design.lacking, [p.promise for p in planned if p.name == BOUNDS], rows, spec.promise)
     about, each = assumed if rows is None else rows, spec.neighbors.rows_per_unit
-    needed = gathering(asked, choice, about, each, spec.model.by_parts)
-    return Plan(spec, choice, public, promise, planned, division, turns, needed)
+    needed = gathering(again, choice, about, each, spec.model.by_parts)
+    return Plan(spec, choice, public, promise, planned, division, turns, again, needed)
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
@@ -771,6 +792,11 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
     units = max(rows, 1) if by_unit and rows is not None else None
     most = spec.neighbors.rows_per_unit
     return PublicFacts(offered, used, units, by_unit, spec.intervals, design, assumed, most)
+
+
+def _but_mechanisms(asked: tuple[Asked, ...]) -> list[Asked]:
+    """Return queries without their mechanisms."""
+    return [replace(a, mechanism=None) for a in asked]
 
 
 def _question(a: Asked, division: Division) -> Planned:
@@ -884,12 +910,14 @@ def rehearsed(
     promise: Promise,
     turn: int,
     before: tuple[Asked, ...],
+    audited: bool = False,
 ) -> tuple[tuple[Asked, ...], Turns]:
     """Run each branch on synthetic rows; return all queries, and the numbers of passes over the rows in each branch.
 
     `turn` is the number of the round. If the queries are equal to the queries of the previous round (`before`), every
     query was asked with its final budget. In this case each query is audited, and each branch is run once more without
-    its optional queries. Inference after the last query is run in the first round only.
+    its optional queries, unless these queries were `audited` for another plan. Inference after the last query is run in
+    the first round only.
 
     Raises
     ------
@@ -902,7 +930,7 @@ def rehearsed(
     audit = Audit.of(public.design, spec.neighbors, lambda *_: chance)
     said: dict[Any, list[Release]] = {}
     known = {a.label: a for a in before}
-    unaudited = set(known)
+    unaudited = set() if audited else set(known)
 
     def talk(branch: str | None, optional: bool) -> Rehearsal:
         one = Quick(
@@ -933,7 +961,7 @@ def rehearsed(
     talks = [first, *(talk(branch, True) for branch in branches[1:])]
     found = tuple(asked.values())
     turns: Turns = {one.chosen: tuple(one.turns) for one in talks}
-    if found != before:
+    if found != before or audited:
         return found, turns
     for branch, whole in zip(branches, talks, strict=True):
         needed = {a.label for a in whole.asked if not a.optional}

@@ -27,9 +27,10 @@ NEARLY, BELOW = 0.0075, 0.015
 CLOSE = 0.03  # a limit is close to the root if the log ratio of expected and wanted widths at it is below this
 ALMOST = 0.0099  # relative distance between a close limit and the next number to try: a little less than `WITHIN`
 PROBES = 1  # number of times that a number next to a close limit is tried in place of the middle of the range
-APART_FROM_ONE = 0.05  # absolute log ratio of expected to wanted widths beyond which no precise value is needed
-SPACED = 0.03  # smallest log ratio of two tried numbers for an extrapolation; widths at nearer numbers are irregular
-STEPS_OUT = 4.0  # factor to the next number if all tried numbers are on one side of the root; squared after each use
+APART_FROM_ONE = 0.05  # log ratio of expected and wanted widths beyond which its precise value does not matter
+SPACED = 0.03  # smallest log ratio of two numbers for an extrapolation: widths at nearer numbers differ irregularly
+JUMP = 1.0  # log ratio of the widths at two numbers above which they jump in between
+STEPS_OUT = 4.0  # factor to the next number if all numbers are on one side of the root; it is squared after each use
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +43,15 @@ class Widths:
         Ratio of the expected to the wanted width, and share of the noise in the variance, for each term; NaN without an
         interval.
     fits : mapping of int to ndarray, shape (m,)
-        For each simulated fit, by its identifier: ratios of its widths to the wanted widths; infinite if an interval is
-        not reported.
+        Ratios of the widths in each simulated fit, by its number; infinite if an interval is not reported.
+    sure : bool
+        Whether these fits alone tell on which side of 1 the ratios lie, without bounds of others.
     """
 
     ratios: FloatArray
     shares: FloatArray
     fits: Mapping[int, FloatArray] = field(default_factory=dict)
+    sure: bool = True
 
     @property
     def ratio(self) -> float:
@@ -57,44 +60,39 @@ class Widths:
 
 
 @dataclass(frozen=True, eq=False)
-class Beyond:
-    """Simulated fits at a number of rows (or budget) that suffices, as bounds for the fits at a smaller tried number.
+class Bounds:
+    """Bounds of the ratios of expected to wanted widths in simulated fits, known from other numbers of rows or budgets.
 
-    A simulated fit uses the same random numbers at both numbers, and its interval widths decrease as the number grows.
-    So a width at the larger number is a lower bound on the width at the tried number. The bound is used, if it exceeds
-    the wanted width, in place of a fit that has not been simulated at the tried number.
+    A fit has the same random numbers at all numbers of rows and budgets, and its widths fall as the number grows.
+    Therefore its widths at a larger number are lower bounds, and its widths at a smaller number are upper bounds.
 
     Parameters
     ----------
-    fits : mapping of int to ndarray, shape (terms,)
-        Ratios of widths at the larger number, as in `Widths`; empty if no number is known to suffice.
+    least, most : mapping of int to ndarray, shape (terms,)
+        Lower and upper bounds of the ratios, by the number of the fit; 0 and infinity for the other fits.
     rough : bool
-        Whether only the side of 1 matters on which the ratios at the tried number lie, and not their values. This is so
-        if the search may end with the tried number, or if the range of possible numbers is halved.
+        Whether it only matters if widths are too large here, not by how much: where the search may end.
     """
 
-    fits: Mapping[int, FloatArray] = field(default_factory=dict)
+    least: Mapping[int, FloatArray] = field(default_factory=dict)
+    most: Mapping[int, FloatArray] = field(default_factory=dict)
     rough: bool = False
 
     def order(self, fits: Sequence[int]) -> list[int]:
         """Return the identifiers `fits` in the order in which the fits are simulated at the tried number.
 
-        If `rough` is true, fits with wider intervals at the larger number come first, because they are most likely to
-        decide whether the tried number suffices. Fits that are too wide at the larger number come last, because they
-        are too wide at the tried number, too. If `rough` is false, the order does not depend on the widths, so that the
-        first fits have typical widths.
+        Those come first that may decide: the widest but those that are already known as too wide, or narrow enough.
         """
-        if not self.rough:
-            return list(fits)
-        largest = {fit: float(self.fits[fit].max()) for fit in fits if fit in self.fits}
-        return sorted(fits, key=lambda fit: (largest.get(fit, 1.0) > 1, -largest.get(fit, math.inf)))
+        least = {fit: float(self.least[fit].max()) if fit in self.least else -math.inf for fit in fits}
+        decided = {fit for fit in fits if least[fit] > 1 or (fit in self.most and self.most[fit].max() <= 1)}
+        return sorted(fits, key=lambda fit: (fit in decided, -least[fit]))
 
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
         """Return the median ratios of expected to wanted widths, or None if more fits must be simulated.
 
-        The median over all fits has a lower limit, for which the fits that are not simulated yet are as narrow as their
-        bounds allow, and an upper limit, for which their intervals are infinitely wide. No more fits are needed if both
-        limits of the largest median ratio are on the same side of 1 and, unless `rough` is true, not near 1.
+        The median of all fits lies between those for which the other fits are as narrow, or as wide, as they can be.
+        Between these two, it is estimated: the other fits are expected to differ from those at another number by as
+        much as the fits so far.
 
         Parameters
         ----------
@@ -109,15 +107,26 @@ class Beyond:
         """
         made, rest = list(ratios.values()), [fit for fit in fits if fit not in ratios]
         nothing = np.zeros(len(made[0]))
-        least = [np.where(self.fits[fit] > 1, self.fits[fit], 0.0) if fit in self.fits else nothing for fit in rest]
-        lowest, highest = (
-            np.median([*made, *least], axis=0),
-            np.median([*made, *(nothing + math.inf for _ in rest)], axis=0),
-        )
+        least = [self.least.get(fit, nothing) for fit in rest]
+        most = [np.maximum(self.most.get(fit, nothing + math.inf), low) for fit, low in zip(rest, least, strict=True)]
+        lowest, highest = np.median([*made, *least], axis=0), np.median([*made, *most], axis=0)
         apart = 0.0 if self.rough else APART_FROM_ONE
         if rest and not (lowest.max() > math.exp(apart) or highest.max() <= math.exp(-apart)):
             return None
-        return np.clip(np.median(made, axis=0), lowest, highest)
+        return np.clip(np.median([*made, *self._others(ratios, rest)], axis=0), lowest, highest)
+
+    def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
+        """Return the expected ratios in the fits that are not simulated, as far as they are known at another number."""
+        known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
+        both = [fit for fit in ratios if fit in known]
+        if not both:
+            return []
+        with np.errstate(all="ignore"):
+            changes = np.array([ratios[fit] / known[fit] for fit in both])
+        change = np.array(
+            [np.median(some[np.isfinite(some)]) if np.isfinite(some).any() else 1.0 for some in changes.T]
+        )
+        return [known[fit] * change for fit in rest if fit in known]
 
 
 @dataclass(frozen=True)
@@ -158,6 +167,8 @@ class Fall:
 
         The result is extrapolated from two tried numbers.
 
+        If the widths fall faster than any sum of the two parts, a power law through both is used, unless they jump.
+
         Parameters
         ----------
         a, b : tuple of (float, float)
@@ -166,6 +177,8 @@ class Fall:
         (x, r), (y, s) = a, b
         t = y / x  # ratio of the second tried number to the first
         noise = (r**2 - s**2 * t**self.still) / (1 - t ** (self.still - self.falling))
+        if noise > r**2 and abs(math.log(r / s)) < JUMP:  # no sum of the two parts falls as fast: a power law
+            return x * r ** (math.log(t) / math.log(r / s))
         return x * self.root(r**2 - noise, noise)
 
 
@@ -178,22 +191,28 @@ class Tries:
     Parameters
     ----------
     expected : callable
-        Function that returns the expected widths, given a number of rows (or budget) and the fits at a larger number.
+        Function from a number of rows or budget, and bounds of widths, to the expected widths.
     name : str
         Name of the function, for the progress line.
     """
 
-    def __init__(self, expected: Callable[[float, Beyond], Widths], name: str) -> None:
+    def __init__(self, expected: Callable[[float, Bounds], Widths], name: str) -> None:
         self.expected, self.known = expected, dict[float, Widths]()
         out = shown_on(sys.stderr)
         self.line = None if out is None else _Line(name, out)
 
-    def __call__(self, number: float, beyond: Beyond) -> Widths:
+    def __call__(self, number: float, bounds: Bounds) -> Widths:
         if number not in self.known:
             if self.line is not None:
                 self.line.begin(len(self.known) + 1, 0)
-            self.known[number] = self.expected(number, beyond)
+            self.known[number] = self.expected(number, bounds)
         return self.known[number]
+
+    def confirms(self, number: float) -> bool:
+        """Return whether widths are narrow enough at a number, by its own fits alone."""
+        if not self.known[number].sure:
+            self.known[number] = self.expected(number, Bounds(rough=True))
+        return self.known[number].ratio <= 1
 
     def close(self) -> None:
         """Remove the progress line from the terminal."""
@@ -212,7 +231,7 @@ class _Line(ProgressLine):
 
 
 def narrow_enough(
-    expected: Callable[[float, Beyond], Widths], law: Fall, start: float, least: float, most: float, name: str
+    expected: Callable[[float, Bounds], Widths], law: Fall, start: float, least: float, most: float, name: str
 ) -> float | None:
     """Return the smallest number of rows (or budget) at which intervals are narrow enough, with an error of at most 1%.
 
@@ -221,7 +240,7 @@ def narrow_enough(
     Parameters
     ----------
     expected : callable
-        Function that returns the expected widths, given a number of rows (or budget) and the fits at a larger number.
+        Function from a number of rows or budget, and bounds of widths, to the expected widths.
     law : Fall
         Approximate dependence of the widths on the number.
     start, least, most : float
@@ -234,11 +253,13 @@ def narrow_enough(
         way = Way(law, least, most)
         number = start
         while True:
-            way.goes_on(number, tries(number, way.beyond(number)))
+            way.goes_on(number, tries(number, way.bounds(number)))
             if way.low >= most:
                 return None
             if way.high <= least or way.ends(way.low):
-                return way.high
+                if tries.confirms(way.high):
+                    return way.high
+                way.takes_back(tries.known[way.high])
             number = way.next()
     finally:
         tries.close()
@@ -251,8 +272,9 @@ class Way:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.ratios: dict[float, float] = {}
-        self.enough: Mapping[int, FloatArray] = {}  # simulated fits at the smallest number known to suffice
-        self.halving = False  # whether the next number to try halves the range between the limits
+        self.at_high: dict[int, FloatArray] = {}  # the fits at the smallest number that suffices
+        self.at_low: dict[int, FloatArray] = {}  # the fits at the largest number that does not suffice
+        self.before: list[tuple[float, dict[int, FloatArray]]] = []  # larger numbers that suffice, and their fits
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def ends(self, low: float) -> bool:
@@ -262,16 +284,20 @@ class Way:
         """
         return (1 - WITHIN) * self.high <= low < self.high
 
-    def beyond(self, number: float) -> Beyond:
-        """Return the simulated fits at the smallest number known to suffice, as bounds for the fits at `number`."""
-        return Beyond(self.enough, self.ends(number) or self.halving) if number < self.high else Beyond()
+    def bounds(self, number: float) -> Bounds:
+        """Return what is known about the fits at the next number to try."""
+        least = self.at_high if number < self.high else {}
+        most = self.at_low if number > self.low else {}
+        ends = self.ends(number) or (1 - WITHIN) * number <= self.low
+        return Bounds(least, most, ends)
 
     def goes_on(self, number: float, widths: Widths) -> None:
         """Update the limits and the root of the search with the expected widths at a tried number."""
         if widths.ratio <= 1 and number < self.high:
-            self.high, self.enough = number, widths.fits
-        elif not widths.ratio <= 1:
-            self.low = max(self.low, number)
+            self.before.append((self.high, self.at_high))
+            self.high, self.at_high = number, {**self.at_high, **widths.fits}
+        elif not widths.ratio <= 1 and number > self.low:
+            self.low, self.at_low = number, {**self.at_low, **widths.fits}
         known = [(x, r) for x, r in self.ratios.items() if 0 < r < math.inf and abs(math.log(x / number)) > SPACED]
         self.root, self.last = math.nan, math.inf
         if widths.ratio > 0:
@@ -283,6 +309,11 @@ class Way:
                 root = self.law.from_two((number, widths.ratio), near)
                 self.root = root if self.low < root < self.high else self.root
         self.ratios[number] = widths.ratio if widths.ratio > 0 else math.inf
+
+    def takes_back(self, widths: Widths) -> None:
+        """Update the search with the widths at the smallest number that seemed to suffice, and does not."""
+        number, (self.high, self.at_high) = self.high, self.before.pop()
+        self.goes_on(number, widths)
 
     def next(self) -> float:
         """Return the next number to try.
@@ -311,7 +342,6 @@ class Way:
         left = between, math.log(high / low) if between else abs(math.log(self.last))
         self.slow = 0 if left[0] != self.left[0] or left[1] <= self.left[1] / 2 else self.slow + 1
         self.left = left
-        self.halving = between and (not low < near < high or self.slow > 1)
         if not (low < near < high or near == high == math.inf) or self.slow > 1:
             self.slow = 0
             if between:

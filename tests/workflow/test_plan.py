@@ -483,7 +483,7 @@ def test_rows_that_are_given_have_more_forecasts_where_these_differ_much(spread,
         return Made()
 
     given = plan.public, Neighbors(), plan.planned, N, frame(), None, Assumption(), forecast.FITS, forecast.MOST
-    table = forecast.expected(converse, *given)
+    table = forecast.expected(converse, *given).table
     assert len(made) == fits
     assert abs(math.log(table.loc["x", "width"])) < 3 * max(spread, 1e-9) / math.sqrt(len(made))
 
@@ -657,7 +657,7 @@ def test_a_forecast_of_many_rows_draws_coefficients_from_few_for_as_much_more_of
     given.clear()
     few = plan.expected()
     monkeypatch.setattr(forecast, "MOST_GIVEN", 10 * forecast.ROWS)
-    every = plan._forecast(None, None, plan._assumed)
+    every = plan._forecast(None, None, plan._assumed).table
     assert list(given) == [4 * forecast.ROWS, 8 * forecast.ROWS]
     assert [promise.eps for promise in given.values()] == pytest.approx([2 * whole.eps, whole.eps])
     assert few["width"].to_numpy() == pytest.approx(every["width"].to_numpy(), rel=0.05)

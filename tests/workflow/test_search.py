@@ -8,7 +8,7 @@ import pytest
 
 from privstats.workflow import forecast, progress, search
 from privstats.workflow import plan as plan_module
-from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Beyond, Widths, narrow_enough
+from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Bounds, Widths, narrow_enough
 from tests.workflow.calls import planned
 
 
@@ -25,7 +25,7 @@ def falling(law, root, flat=0.1, told=1.0):
 def found(widths, law=BY_BUDGET, most=1e4, asked=None):
     """Return the number that a search from 1 finds."""
 
-    def expected(number, beyond):
+    def expected(number, bounds):
         if asked is not None:
             asked.append(number)
         ratio = widths(number)
@@ -105,7 +105,7 @@ def test_the_line_of_progress_counts_plans_on_a_terminal_only(monkeypatch, termi
     monkeypatch.setattr(progress, "SILENT", 0.0)
     monkeypatch.setattr(progress, "EVERY", 0.0)
     widths = falling(BY_ROWS, 2.0)
-    narrow_enough(lambda number, beyond: widths(number), BY_ROWS, 1.0, 1.0, 1e4, "plan.n_for")
+    narrow_enough(lambda number, bounds: widths(number), BY_ROWS, 1.0, 1.0, 1e4, "plan.n_for")
     written = out.getvalue()
     assert ("\rplan.n_for  plan 1" in written) == terminal and ("plan 2" in written) == terminal
     assert not terminal or written.endswith("\r")
@@ -118,23 +118,63 @@ def test_fits_of_a_search_end_only_where_the_rest_of_them_cannot_change_on_which
             ratios = np.exp(chance.normal(0, 0.3, 3) + spread * chance.standard_normal((9, 3)))
             ratios[chance.uniform(size=ratios.shape) < 0.05] = math.inf
             later = {fit: ratios[fit] * chance.uniform(0.8, 1.0, 3) for fit in range(9)} if k % 2 else {}
-            beyond = Beyond(later, rough=k % 4 == 1)
+            earlier = {fit: ratios[fit] * chance.uniform(1.0, 1.3, 3) for fit in range(9)} if k % 3 else {}
+            bounds = Bounds(later, earlier, rough=k % 4 == 1)
             made, median = {}, None
-            for fit in beyond.order(range(9)):
+            for fit in bounds.order(range(9)):
                 made[fit] = ratios[fit]
-                median = beyond.median(made, range(9))
+                median = bounds.median(made, range(9))
                 if median is not None:
                     break
             assert (median.max() <= 1) == (np.median(ratios, axis=0).max() <= 1)
             assert len(made) < 9 or median == pytest.approx(np.median(ratios, axis=0))
-            ended[beyond.rough] += (9 - len(made)) / (150 if beyond.rough else 450)
-    assert ended[False] > 1.5 and ended[True] > 3.5
-    assert Beyond().median({k: np.array([1.01]) for k in range(8)}, range(9)) is None
-    assert Beyond().median({k: np.array([2.0]) for k in range(4)}, range(9)) is None
+            ended[bounds.rough] += (9 - len(made)) / (150 if bounds.rough else 450)
+    assert ended[False] > 2.5 and ended[True] > 5
+    assert Bounds().median({k: np.array([1.01]) for k in range(8)}, range(9)) is None
+    assert Bounds().median({k: np.array([2.0]) for k in range(4)}, range(9)) is None
 
 
 def test_where_only_the_side_matters_one_fit_may_decide():
-    beyond = Beyond({fit: np.array([0.96 + 0.01 * fit]) for fit in range(9)}, rough=True)
-    assert beyond.order(range(9)) == [4, 3, 2, 1, 0, 8, 7, 6, 5]
-    assert beyond.median({4: np.array([1.004])}, range(9)) == pytest.approx([1.004])
-    assert beyond.median({4: np.array([1.0])}, range(9)) is None
+    bounds = Bounds({fit: np.array([0.96 + 0.01 * fit]) for fit in range(9)}, rough=True)
+    assert bounds.order(range(9)) == [4, 3, 2, 1, 0, 8, 7, 6, 5]
+    assert bounds.median({4: np.array([1.004])}, range(9)) == pytest.approx([1.004])
+    assert bounds.median({4: np.array([1.0])}, range(9)) is None
+    bounds = Bounds({}, {fit: np.array([0.97 + 0.01 * fit]) for fit in range(9)}, rough=True)
+    assert bounds.order(range(9)) == [4, 5, 6, 7, 8, 0, 1, 2, 3]
+    assert bounds.median({4: np.array([0.99])}, range(9)) == pytest.approx([0.99])
+    assert bounds.median({4: np.array([1.01])}, range(9)) is None
+
+
+def test_the_fits_that_are_not_simulated_are_expected_to_change_by_as_much_as_others():
+    bounds = Bounds({}, {fit: np.array([2.0 + 0.1 * fit]) for fit in range(9)})
+    made = {fit: bounds.most[fit] * 0.9 for fit in (0, 2, 3, 5, 8)}
+    assert bounds.median(made, range(9)) == pytest.approx([0.9 * 2.4])
+
+
+def test_what_is_found_is_confirmed_by_its_own_fits():
+    """Bounds of widths hold where widths fall; where they do not, a number that seemed to suffice is taken back."""
+    asked = []
+
+    def expected(number, bounds):
+        asked.append((number, bounds.rough and not bounds.least and not bounds.most))
+        ratio = 1.5 / number
+        if asked[-1][1] and number < 1.9:
+            return Widths(np.array([1.1]), np.array([1.0]))  # the fits contradict the bounds
+        return Widths(np.array([ratio]), np.array([1.0]), sure=asked[-1][1])
+
+    enough = narrow_enough(expected, BY_BUDGET, 1.0, 1e-9, 1e4, "plan")
+    assert enough >= 1.9
+    assert (enough, True) in asked and any(again and number < 1.9 for number, again in asked)
+
+
+@pytest.mark.parametrize(("verb", "call"), [("lm", {"mech": "auto"}), ("mean", {"q": None}), ("rq", {"eps": 4.0})])
+def test_the_plans_of_a_search_are_those_of_the_calls(verb, call):
+    formula = {"lm": "y ~ x + g", "mean": "y ~ g", "rq": "y ~ x"}[verb]
+    call = {name: value for name, value in call.items() if name != "q"}
+    plan = planned(verb, n=4000, formula=formula, **call)
+    for n in (3000, 6000):
+        near, own = plan_module.make_plan(plan.specification, n, n, plan), planned(verb, n=n, formula=formula, **call)
+        assert near._asked == own._asked and near.choice.mech == own.choice.mech
+    assert plan_module.make_plan(plan.specification, 5000, 5000, plan) is not planned(
+        verb, n=5000, formula=formula, **call
+    )
