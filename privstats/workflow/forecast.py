@@ -41,7 +41,8 @@ FITS, FEWER, MOST = (
     45,
 )  # identifiers of the simulated fits in a usual and in a pessimistic forecast; largest number of fits for `like`
 SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
-# number of draws that are averaged for a release of one quantile, of several quantiles together, and of coefficients
+VAGUE = 1.5  # ratio of the quartiles of simulated widths above which a forecast for rows `like` is a range
+# number of averaged draws for a release of one rank, of several ranks together, and of coefficients
 SEVERAL, TOGETHER, FEW = 25, 9, 3
 # Largest number of synthetic rows given to an exponential mechanism. A multiple k of this number of rows is represented
 # by a budget multiplied by k, which gives the same density.

@@ -233,7 +233,8 @@ class Plan:
         DataFrame
             One row for each estimate, with the columns std_error; width (of the 95% interval); width_low and width_high
             (they differ if outcomes or levels may be rare, or weights may be unequal, and no hint about these columns
-            is given); noise_share (share of the noise in the squared standard error); ratio (of widths with and without
+            is given; with `like`, they are the quartiles of simulated fits if these differ by more than a factor of
+            1.5); noise_share (share of the noise in the squared standard error); ratio (of widths with and without
             privacy); and given (share of the simulated fits with an interval). A width is NaN if most simulated fits
             have no interval.
 
@@ -242,9 +243,13 @@ class Plan:
         FormulaError, DomainError, OptionError
             If a column is missing from `like`, bounds are not declared, or the number of rows is private.
         """
-        table = self._usual(like, residual, most=0 if like is None else forecast.MOST).table.copy()
-        table.insert(2, "width_low", table["width"])
-        table.insert(3, "width_high", table["width"])
+        made = self._usual(like, residual, most=0 if like is None else forecast.MOST)
+        table, widths = made.table.copy(), np.array(list(made.fits.values()))
+        ends = np.quantile(widths, (0.25, 0.75), axis=0, method="nearest")
+        with np.errstate(all="ignore"):
+            vague = like is not None and float(np.median(ends[1] / ends[0])) > forecast.VAGUE
+        for place, name, end in zip((2, 3), ("width_low", "width_high"), ends, strict=True):
+            table.insert(place, name, np.where(np.isinf(end), math.nan, end) if vague else table["width"])
         if like is None and self.unhinted(residual):
             assumed = costly(self.public.design, self._assumed)
             other = self._forecast(None, residual, assumed, forecast.FEWER).table["width"]

@@ -488,6 +488,16 @@ def test_rows_that_are_given_have_more_forecasts_where_these_differ_much(spread,
     assert abs(math.log(table.loc["x", "width"])) < 3 * max(spread, 1e-9) / math.sqrt(len(made))
 
 
+@pytest.mark.parametrize(("wide", "ends"), [(1.4, (1.4, 1.4)), (1.6, (1.0, 1.6))])
+def test_widths_for_rows_that_are_given_are_a_range_where_fits_turn_out_in_two_ways(monkeypatch, wide, ends):
+    plan, fits = planned(), {fit: np.array([1.0 if fit < 4 else wide]) for fit in range(9)}
+    table = pd.DataFrame({name: [wide] for name in ("std_error", "width", "noise_share", "ratio", "given")}, ["x"])
+    monkeypatch.setattr(forecast, "expected", lambda *args: forecast.Expected(table, fits))
+    given = plan.expected(like=frame())
+    assert tuple(given.loc["x", ["width_low", "width_high"]]) == ends
+    assert given.loc["x", "width"] == wide
+
+
 @thinned(2)
 @pytest.mark.parametrize("mech", ["suffstats", "newton", "kng", "objpert"])
 def test_every_method_has_widths_to_expect_and_they_fall_with_the_number_of_rows(mech):
