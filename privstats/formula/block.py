@@ -90,8 +90,9 @@ class Layout:
         """
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
-            table = _product(public, matrix[columns])
-            if table.any():
+            if public.size == 1 and place[0] is None:  # one column without a factor, the commonest case
+                out[place] += public[0, 0] * matrix[columns[0]]
+            elif (table := _product(public, matrix[columns])).any():
                 out[place] = out.get(place, 0.0) + table
         return out
 
@@ -129,7 +130,7 @@ def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, li
     tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
-        some = np.flatnonzero(table.any(axis=0))
+        some = np.flatnonzero(table.any(axis=0) if len(table) > 1 else table)
         for _, columns in groupby(some.tolist(), lambda column: column // TOGETHER):
             first, *others = columns
             span = slice(first, max(others, default=first) + 1)
@@ -138,9 +139,7 @@ def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, li
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``left @ right``; the order of the additions does not depend on the machine's libraries."""
-    if left.size == 1:  # shortcut for the commonest case: a term of one column without a factor
-        return left[0, 0] * right
+    """Return ``left @ right``, summed in an order that does not depend on the machine's libraries."""
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
         some = np.flatnonzero(right[j])  # skip zeros, which are frequent in matrices that select columns
@@ -202,7 +201,12 @@ class Block:
                 if one.factor is not None:
                     table = np.take(table, self.codes[one.factor][rows], axis=1, mode="clip")
                 if one.number is not None:
-                    table = table * self.numbers[rows, one.number].astype(np.float64, copy=False)
+                    number = self.numbers[rows, one.number].astype(np.float64, copy=len(table) == 1)
+                    if len(table) == 1:  # one column: vectors are faster than matrices with one row
+                        number *= table[0]
+                        out[one.columns.start, rows] += number
+                        continue
+                    table = table * number
                 out[one.columns, rows] += table
         return out.T
 

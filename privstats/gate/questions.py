@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -55,7 +56,7 @@ class Question:
     item: str = ""
     within_share_of: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def label(self) -> str:
         """Key of the query in the plan, and name of its random stream; unique among the queries of all branches."""
         return f"{self.name} {self.item}".strip()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ GROUPS = 2  # number of groups of synthetic units: a total must be the sum of th
 UNITS, MOST_ROWS = 29, 2  # number of synthetic units, which have up to 3 rows; largest number of rows used per unit
 USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
 AT_ONCE = 1 << 18  # number of entries of contributions that are summed at a time
+NO_SHARES: Mapping[str, float] = MappingProxyType({})
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
 
 T = TypeVar("T")
@@ -76,7 +78,7 @@ class Rehearsal(Conversation):
     design : DrawnRows
     neighbors : Neighbors
     whole : Promise
-        Budget that is assumed for each query whose budget is not planned yet.
+        Budget of the whole fit.
     stream : callable
         Returns the generator of random numbers for a kind of use (in a rehearsal: "rehearsal") and the label of a
         query.
@@ -95,6 +97,9 @@ class Rehearsal(Conversation):
         Assumed number of rows, or of privacy units.
     audit : Audit, optional
         Audit of another rehearsal in this round, which uses the same synthetic rows.
+    shares : mapping of str to float
+        Default shares of the budget, by name or label of a query. They are assumed for queries whose budget is not
+        planned yet; a query without a default share is assumed to have the whole budget.
 
     Attributes
     ----------
@@ -117,11 +122,13 @@ class Rehearsal(Conversation):
         few: bool = False,
         assumed: int | None = None,
         audit: Audit | None = None,
+        shares: Mapping[str, float] = NO_SHARES,
     ) -> None:
         self._audit = Audit.of(design, neighbors, stream) if audit is None else audit
         super().__init__(self._audit.whole, planned, lambda _, label: stream("rehearsal", label))
         self._neighbors, self._whole, self._forced, self._optional = neighbors, whole, branch, optional
         many = USUAL if assumed is None else assumed
+        self._shares = shares
         self._times = 1 if few else max(1, many // len(self._audit.frame))
         self.asked: tuple[Asked, ...] = ()
         self.branches: tuple[str, ...] = ()
@@ -144,7 +151,11 @@ class Rehearsal(Conversation):
         self.turns.append(0)
 
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
-        return self._left(question.label) if question.label in self._planned else self._whole
+        if question.label in self._planned:
+            return self._left(question.label)
+        own = self._shares.get(question.label, self._shares.get(question.name, 1.0))
+        host = self._shares.get(question.within_share_of[0], 1.0) if question.within_share_of else 1.0
+        return self._whole.part(min(own, 1.0) * min(host, 1.0))
 
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
         promise = self._promise(question, by)

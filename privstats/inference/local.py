@@ -15,6 +15,7 @@ from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
 from privstats.inference.repair import raise_eigenvalues
 from privstats.numerics.law import FloatArray
+from privstats.numerics.packed import upper_triangle
 
 SIGNAL = math.sqrt(3.0)  # largest absolute response, divided by its scale, if the response has declared bounds
 
@@ -120,7 +121,7 @@ class DescentCollector:
 
     def _mean(self, answers: FloatArray, sd: FloatArray) -> NoisyMatrix:
         p = math.isqrt(2 * len(sd))
-        i, j = np.triu_indices(p)
+        i, j = upper_triangle(p)
         value, variances = np.zeros((2, p, p))
         value[i, j] = value[j, i] = answers.mean(axis=0)
         variances[i, j] = variances[j, i] = sd**2 / self.n

@@ -15,6 +15,7 @@ from privstats.inference.noise import Loading, Sums, covariance_of
 from privstats.inference.repair import kept_share, raise_eigenvalues, shrink_toward
 from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
+from privstats.numerics.packed import upper_triangle
 
 HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of the noise along it
 TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
@@ -236,7 +237,7 @@ class NoisyMatrix:
     @classmethod
     def uncorrelated(cls, value: FloatArray, variances: FloatArray, V: FloatArray, floor: float = 0.0) -> NoisyMatrix:
         """Return a noisy matrix whose noise has uncorrelated entries, of given variances, in the orthogonal basis V."""
-        i, j = np.triu_indices(len(value))
+        i, j = upper_triangle(len(value))
         where = np.zeros(value.shape, dtype=np.intp)
         where[i, j] = where[j, i] = np.arange(len(i))
         return cls((value + value.T) / 2, MatrixNoise(Uncorrelated(variances[i, j]), where), V.T, floor)

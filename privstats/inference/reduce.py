@@ -22,6 +22,7 @@ import numpy as np
 
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
+from privstats.numerics.packed import upper_triangle
 
 # Norm of the remainder of a matrix, divided by the norm of the matrix, below which the remainder is neglected. It is
 # far below the relative error of simulated quantiles, which is about 0.01.
@@ -72,7 +73,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
         return noise
     U = np.zeros((len(V), len(indices), rows))
     U[:, :hollow, :hollow], U[:, hollow:, hollow:] = 1.0, V
-    a, b = (index[hollow:] for index in np.triu_indices(rows))
+    a, b = (index[hollow:] for index in upper_triangle(rows))
     small = (U.transpose(0, 2, 1) @ X) @ (Y.transpose(0, 2, 1) @ U)
     matrix = small[:, a, b] * np.where(a == b, 1.0, 2.0)
     beyond = law.beyond + len(indices) - rows

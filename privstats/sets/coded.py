@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from privstats.errors import OptionError
 from privstats.numerics.exact import ROW_BITS, Total, products, step_of, toward_zero
 from privstats.numerics.law import FloatArray
+from privstats.numerics.packed import upper_triangle
 from privstats.sets.base import Pairs
 from privstats.sets.cells import cell_numbers, sum_by_cell
 from privstats.sets.vectors import BoxProducts, Products, under_the_first
@@ -133,7 +134,7 @@ class LevelProducts(Products):
 
     @cached_property
     def pairs(self) -> Pairs:
-        i, j = np.triu_indices(self.m)
+        i, j = upper_triangle(self.m)
         released = (i == j) | (j >= self.levels)
         return i[released], j[released]
 

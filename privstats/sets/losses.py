@@ -18,6 +18,7 @@ import numpy as np
 from privstats.errors import OptionError
 from privstats.numerics.exact import toward_zero
 from privstats.numerics.law import FloatArray
+from privstats.numerics.packed import upper_triangle
 from privstats.sets.base import Pairs, Set, clipped, known, positive_radius
 from privstats.sets.vectors import Packed, under_the_first
 
@@ -79,7 +80,7 @@ class SquaredLosses(Packed):
 
     @cached_property
     def pairs(self) -> Pairs:
-        i, j = np.triu_indices(self.m + 1)
+        i, j = upper_triangle(self.m + 1)
         first = int(not self.intercept)
         return i[i < self.m] + first, j[i < self.m] + first
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privstats.errors import OptionError
 from privstats.numerics.exact import ROW_BITS, SUM_BITS, Total, products, step_of, toward_zero
 from privstats.numerics.law import FloatArray
+from privstats.numerics.packed import upper_triangle
 from privstats.sets.base import Pairs, Set, clipped, known, onto_ball, positive_radius
 
 
@@ -186,7 +187,7 @@ class Products(Packed):
 
     @cached_property
     def pairs(self) -> Pairs:
-        i, j = np.triu_indices(self.m)
+        i, j = upper_triangle(self.m)
         return i, j
 
     def project(self, rows: FloatArray) -> FloatArray:
@@ -263,7 +264,7 @@ class SumAndProducts(Packed):
 
     @cached_property
     def pairs(self) -> Pairs:
-        i, j = np.triu_indices(self.m + 1)
+        i, j = upper_triangle(self.m + 1)
         return i[1:], j[1:]
 
     def project(self, rows: FloatArray) -> FloatArray:
@@ -274,7 +275,7 @@ class SumAndProducts(Packed):
 
     def total(self, rows: FloatArray) -> Total:
         first = products(np.full((len(rows), 1), self.corner), rows, self.step)[0]
-        units = np.append(first, products(rows, rows, self.step)[np.triu_indices(self.m)])
+        units = np.append(first, products(rows, rows, self.step)[upper_triangle(self.m)])
         return Total(tuple(map(int, units)), self.step)
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
@@ -377,7 +378,7 @@ class BoxProducts(Packed):
 
     @cached_property
     def pairs(self) -> Pairs:
-        i, j = np.triu_indices(self.q + 1)
+        i, j = upper_triangle(self.q + 1)
         keep = (i > 0) | ((j > 0) & self.intercept) | ((j == 0) & self.counted)
         for group in self.groups:
             keep &= ~(np.isin(i, group) & np.isin(j, group) & (self.intercept | (i != j)))

@@ -949,6 +949,7 @@ def rehearsed(
             few=turn % 2 == 0,
             assumed=public.offered or public.units or public.assumed,
             audit=audit,
+            shares=estimator.shares,
             said=said,
             before=known,
             unaudited=unaudited,

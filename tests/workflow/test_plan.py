@@ -253,7 +253,7 @@ class Toy:
         if self.tweak == "line, mixing rows":
             of = Mixed(of)
         scales = Sum("scales", of, within=within)
-        part = self.tweak == "line, other noise for a part" and ask.law(scales, by=by).scale.max() > 40
+        part = self.tweak == "line, other noise for a part" and ask.law(scales, by=by).scale.max() > 200
         first = ask(scales, by=Cube() if part else by)
         if self.tweak == "depends on the release" and first.value[0] > 300:
             ask(Sum("more", of, within=within), by=by)
@@ -290,11 +290,11 @@ class ToyModel(LinearModel):
         return Choice(Toy(self.tweak), "toy")
 
 
-def toy(tweak="", n=N):
+def toy(tweak="", n=N, shares=None):
     kind = type("Tweaked", (ToyModel,), {"tweak": tweak})
     promise, neighbors = PureDP(1.0), Neighbors()
     spec = Specification(
-        "lm", kind("y ~ x", DOMAIN), "toy", {}, promise, neighbors, None, 0.1, True, {"formula": "y ~ x"}
+        "lm", kind("y ~ x", DOMAIN), "toy", {}, promise, neighbors, shares, 0.1, True, {"formula": "y ~ x"}
     )
     return make_plan(spec, n)
 
@@ -357,7 +357,7 @@ def test_questions_are_audited_where_there_is_a_plan_and_those_before_the_choice
     monkeypatch.setattr(Conversation, "_answer", noted)
     parts = {p.label: p.promise.eps for p in toy().planned}
     assert audited == [label for label in parts for _ in ("whole", "parts")]
-    assert answered == [*((label, 1.0) for label in parts), *parts.items()]
+    assert answered == [*((label, Toy().shares[label]) for label in parts), *parts.items()]
 
 
 def test_a_question_that_is_asked_otherwise_than_in_the_turn_before_is_audited_in_the_next(monkeypatch):
@@ -365,7 +365,7 @@ def test_a_question_that_is_asked_otherwise_than_in_the_turn_before_is_audited_i
     seen, once = rehearsal_module._seen, plan_module.rehearsed
     monkeypatch.setattr(rehearsal_module, "_seen", lambda rows, of: audited.append(of.label) or seen(rows, of))
     monkeypatch.setattr(plan_module, "rehearsed", lambda *args: turns.append(1) or once(*args))
-    plan = toy("line, other noise for a part")
+    plan = toy("line, other noise for a part", shares={"scales": 0.05})  # the first turn assumes the default share
     assert len(turns) == 3 and [p.mechanism for p in plan.planned] == [Cube(), Laplace()]
     assert audited == [p.label for p in plan.planned for _ in ("whole", "parts")]
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -96,9 +97,14 @@ class MatrixTLaw(ScaledLaw):
     pairs: Pairs
     beyond: int = 0
 
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The principal submatrices of W whose noise is independent."""
+        return list(parts(self.pairs))
+
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
         draws = np.empty(shape)
-        for part in parts(self.pairs):
+        for part in self.parts:
             W = sample(rng, shape[0], part.order, exponent(part.order, self.beyond), part.hollow)
             i, j = part.entries(self.pairs)
             draws[:, part.inside] = W[:, i, j]
@@ -106,7 +112,7 @@ class MatrixTLaw(ScaledLaw):
 
     def standard_variance(self, dim: int) -> FloatArray:
         variance = np.empty(dim)
-        for part in parts(self.pairs):
+        for part in self.parts:
             first, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
             i, j = part.entries(self.pairs)
             variance[part.inside] = np.where(i == j, square, np.where(i == 0, first, cross))
@@ -118,7 +124,7 @@ class MatrixTLaw(ScaledLaw):
         Two different entries of a draw are correlated only if both are diagonal entries of the same submatrix.
         """
         covariance = super().covariance(onto)
-        for part in parts(self.pairs):
+        for part in self.parts:
             _, cross, square = second_moments(part.order, exponent(part.order, self.beyond), part.hollow)
             if part.order > 1 + part.hollow:
                 diagonal = part.inside & (self.pairs[0] == self.pairs[1])
@@ -162,10 +168,10 @@ class MatrixT(Additive):
 
     def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
         pairs = matrix_entries(sensitivity, "matrixt")
-        scale = sensitivity.size / promise.as_pure().eps / sensitivity.weights
-        for part in parts(pairs):
-            scale[part.inside] *= exponent(part.order)
-        return MatrixTLaw(scale, pairs)
+        law = MatrixTLaw(sensitivity.size / promise.as_pure().eps / sensitivity.weights, pairs)
+        for part in law.parts:
+            law.scale[part.inside] *= exponent(part.order)
+        return law
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:

@@ -1,0 +1,18 @@
+"""Positions of the entries of a symmetric matrix that is stored as the vector of its upper triangle."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+REMEMBERED = 8  # number of orders whose positions are cached
+
+
+@lru_cache(maxsize=REMEMBERED)
+def upper_triangle(order: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows and the columns of the entries of a matrix on and above its diagonal, row by row; read-only."""
+    i, j = np.triu_indices(order)
+    i.flags.writeable = j.flags.writeable = False
+    return i, j
