@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import repeat
+from operator import countOf
 from typing import Any
 
 import numpy as np
@@ -219,7 +220,7 @@ def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
 
     Most cells are keys of the mapping, and these cells are looked up in one step.
     """
-    plain = {*map(type, values)} <= PLAIN
+    plain = countOf(map(type, values), str) == len(values) or {*map(type, values)} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
     codes = np.fromiter(found, np.intp, len(values))
     others = np.flatnonzero(codes < 0)

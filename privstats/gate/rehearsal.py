@@ -128,8 +128,7 @@ class Rehearsal(Conversation):
         super().__init__(self._audit.whole, planned, lambda _, label: stream("rehearsal", label))
         self._neighbors, self._whole, self._forced, self._optional = neighbors, whole, branch, optional
         many = USUAL if assumed is None else assumed
-        self._shares = shares
-        self._times = 1 if few else max(1, many // len(self._audit.frame))
+        self._shares, self._times = shares, 1 if few else max(1, many // len(self._audit.frame))
         self.asked: tuple[Asked, ...] = ()
         self.branches: tuple[str, ...] = ()
 
