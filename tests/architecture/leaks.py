@@ -19,7 +19,7 @@ from privstats.gate.rows import BlockRows, RowValues
 from privstats.gate.sources import Batches, Frame
 
 CANARIES = (918273.6455, "canary-level", 77.123456789)
-N = 60
+N = 61  # odd, as histograms of noisy length have an even number of bins
 ROWS = (BlockRows, RowValues, Block, Conversation, Frame, Batches, Kept, File)  # what holds rows
 
 
