@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -30,7 +32,7 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-TASKS = 4  # intended number of tasks in a pass for each thread of the workers; one task would not show any progress
+NAME = "privstats"  # name of the tasks of a pass
 TASK_BYTES = 1 << 26  # largest total size of the parts of a task with several parts, which are in memory together
 TRIES, PAUSE = 5, 0.3  # attempts to call all workers; seconds of a pause, in which Dask notices a lost worker
 
@@ -69,7 +71,7 @@ class DaskFrame:
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
-    def each(self, work: Work) -> Iterator[Answer]:
+    def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run a task on each partition of the rows; return the answers, one for each partition, in any order."""
         client, what = client_of_dask(), (work.reads, work.unit)
         if what not in self._planned:
@@ -80,22 +82,30 @@ class DaskFrame:
         return self._on_workers(client, work)
 
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
-        from distributed import as_completed, wait
+        """Send one message to each worker that has at most one task for each of its threads; ask other parts by tasks.
+
+        A message takes less processor time than the tasks that it replaces. The scheduler runs the tasks of a lost
+        worker on another worker: a part whose worker has not answered the message is asked by a task. Tasks of large
+        parts also show progress.
+        """
+        from distributed import wait
 
         with self._silent(client):
             what = (work.reads, work.unit)
             if what not in self._loaded:
                 loaded = client.compute(self._planned[what])
                 wait(loaded)
-                self._loaded[what] = loaded, tasks_of(client, loaded)
-            loaded, tasks = self._loaded[what]
-            rows = [[loaded[k] for k in some] for some in tasks]
-            asked = client.map(partial(answers_of, work), tasks, rows, pure=False, key="privstats")
-            try:
-                yield from (answer for _, some in as_completed(asked, with_results=True) for answer in some)
-            finally:
-                with suppress(Exception):  # the scheduler may have stopped
-                    client.cancel(asked)
+                keys = [part.key for part in loaded]
+                self._loaded[what] = loaded, client.nbytes(keys, summary=False), client.nthreads()
+            loaded, sizes, threads = self._loaded[what]
+            tasks = tasks_of(loaded, client.who_has(loaded), sizes, threads)
+            few = {place: some for place, some in tasks.items() if len(some) <= threads.get(place, 0)}
+            answers = answers_to_messages(client, work, loaded, few)
+            yield from answers
+            answered = {answer.part for answer in answers}
+            rest = [task for place, some in tasks.items() if place not in few for task in some]
+            rest += [[k] for some in few.values() for task in some for k in task if k not in answered]
+            yield from answers_to_tasks(client, work, loaded, rest)
 
     @contextmanager
     def _silent(self, client: Any) -> Iterator[None]:
@@ -129,31 +139,99 @@ class DaskFrame:
         return {}
 
     @cached_property
-    def _loaded(self) -> dict[Any, tuple[list[Any], list[list[int]]]]:
-        """Cache of loaded partitions, and of each task's partition indices; a key is a pair as in `_planned`."""
+    def _loaded(self) -> dict[Any, tuple[list[Any], dict[Any, int], dict[str, int]]]:
+        """Cache of partitions on the workers, their sizes by key, and the workers' numbers of threads.
+
+        Keys are as for partitions not loaded.
+        """
         return {}
+
+
+def tasks_of(
+    loaded: Sequence[Any], places: Mapping[Any, Sequence[str]], sizes: Mapping[Any, int], threads: Mapping[str, int]
+) -> dict[str, list[list[int]]]:
+    """Return the tasks of each worker: the numbers of the parts that a task reads.
+
+    Small parts on one worker share a task, so that each thread of the worker has one task. The key "" stands for parts
+    that have been lost.
+
+    Parameters
+    ----------
+    loaded : sequence of distributed.Future
+        The parts.
+    places, sizes : mapping
+        For the key of a part: addresses of the workers that have the part, and its number of bytes.
+    threads : mapping
+        Number of threads of each worker, by address.
+    """
+    held = dict[str, list[int]]()
+    for k, part in enumerate(loaded):
+        held.setdefault(min(places.get(part.key, ()), default=""), []).append(k)
+    tasks = dict[str, list[list[int]]]()
+    for place, numbers in held.items():
+        most = -(-len(numbers) // threads.get(place, len(numbers)))
+        tasks[place], filled = [], 0
+        for k in numbers:
+            size = sizes.get(loaded[k].key, TASK_BYTES)
+            if not tasks[place] or len(tasks[place][-1]) == most or filled + size > TASK_BYTES:
+                tasks[place].append([])
+                filled = 0
+            tasks[place][-1].append(k)
+            filled += size
+    return tasks
+
+
+def answers_to_messages(
+    client: Any, work: Work, loaded: Sequence[Any], tasks: Mapping[str, list[list[int]]]
+) -> list[Answer]:
+    """Send one message to each worker, with its tasks; return the answers of the parts that the workers still have."""
+    asked = {place: [[(k, loaded[k].key) for k in task] for task in some] for place, some in tasks.items()}
+    found = client.run(_answers_here, work, asked, workers=[*asked], on_error="return") if asked else {}
+    return [answer for some in found.values() if not isinstance(some, Exception) for answer in some]
+
+
+async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any]]]], dask_worker: Any) -> list[Answer]:
+    """Return a worker's answers; each of its tasks runs in one of its threads."""
+    loop, pool = asyncio.get_running_loop(), dask_worker.executors["default"]
+
+    async def answers(task: list[tuple[int, Any]]) -> list[Answer]:
+        parts = {number: dask_worker.data[key] for number, key in task if key in dask_worker.data}
+        return await loop.run_in_executor(pool, _answers_in_thread, dask_worker, work, parts)
+
+    return [answer for some in await asyncio.gather(*map(answers, asked[dask_worker.address])) for answer in some]
+
+
+def _answers_in_thread(worker: Any, work: Work, parts: Mapping[int, RowPart]) -> list[Answer]:
+    """Return the answers of a task, which the worker lists among its running tasks (see `_running`)."""
+    thread = threading.get_ident()
+    with worker.active_threads_lock:
+        worker.active_threads[thread] = f"{NAME}-{uuid4()}"
+    try:
+        return answers_of(work, [*parts], [*parts.values()])
+    finally:
+        with worker.active_threads_lock:
+            del worker.active_threads[thread]
+
+
+def answers_to_tasks(
+    client: Any, work: Work, loaded: Sequence[Any], tasks: Sequence[Sequence[int]]
+) -> Iterator[Answer]:
+    """Yield the answers of tasks that the scheduler hands to the workers."""
+    from distributed import as_completed
+
+    rows = [[loaded[k] for k in task] for task in tasks]
+    asked = client.map(partial(answers_of, work), tasks, rows, pure=False, key=NAME) if tasks else []
+    try:
+        yield from (answer for _, some in as_completed(asked, with_results=True) for answer in some)
+    except BaseException:
+        with suppress(Exception):  # the scheduler may have stopped
+            client.cancel(asked)
+        raise
 
 
 def answers_of(work: Work, numbers: Sequence[int], parts: Sequence[RowPart]) -> list[Answer]:
     """Return the answer of a task for each of the given parts of the rows; `numbers` has the index of each part."""
     return [work(number, part) for number, part in zip(numbers, parts, strict=True)]
-
-
-def tasks_of(client: Any, loaded: Sequence[Any]) -> list[list[int]]:
-    """Return, for each task of a pass, the indices of the parts that the task reads; small parts share a task."""
-    keys = [part.key for part in loaded]
-    places, sizes = client.who_has(keys), client.nbytes(keys, summary=False)
-    many = -(-len(keys) // max(1, TASKS * sum(client.nthreads().values())))
-    tasks, open_tasks = list[list[int]](), dict[str, tuple[list[int], int]]()
-    for k, key in enumerate(keys):
-        place, size = min(places.get(key, ()), default=""), sizes.get(key, TASK_BYTES)
-        task, filled = open_tasks.get(place, ([], TASK_BYTES))
-        if len(task) == many or filled + size > TASK_BYTES:
-            task, filled = [], 0
-            tasks.append(task)
-        task.append(k)
-        open_tasks[place] = task, filled + size
-    return tasks
 
 
 def _placed(frame: pd.DataFrame, unit: str, place: str, parts: int) -> pd.DataFrame:

@@ -7,7 +7,8 @@ import signal
 import threading
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import privstats as ps
 from privstats.errors import OptionError, PrivacyError, SourceChangedError
 from privstats.gate import dask_frames
 from privstats.gate import parts as gate_parts
-from privstats.gate.dask_frames import TASK_BYTES, TASKS, DaskFrame, silent, tasks_of
+from privstats.gate.dask_frames import TASK_BYTES, DaskFrame, silent, tasks_of
 from privstats.gate.elsewhere import PartSums, UnitCount
 from privstats.gate.parts import Answer, RowPart, gather
 from privstats.gate.units import places
@@ -122,6 +123,7 @@ def test_a_frame_that_does_more_than_choose_columns_is_refused(plan):
 
 def test_progress_tells_parts_and_not_their_rows(monkeypatch):
     shown = []
+    monkeypatch.setattr("privstats.workflow.progress.shown_on", lambda out: StringIO())
     monkeypatch.setattr("privstats.workflow.progress.Course.read", lambda self, rows: shown.append(rows))
     for cut in (2, 15):
         rows = data_of().iloc[:40]
@@ -179,28 +181,56 @@ def test_a_fit_has_parts_of_its_own_whatever_fit_reads_the_same_rows():
     assert len({*one, *other}) == len(one) + len(other) == 10
 
 
-def test_small_parts_of_one_worker_are_one_task_and_large_ones_are_not():
-    class Part:
-        def __init__(self, key):
-            self.key = key
+class Part:
+    def __init__(self, key):
+        self.key = key
 
+
+def test_small_parts_of_one_worker_are_one_task_for_each_thread_and_large_ones_are_not():
+    places = {key: ("ab"[key % 2],) for key in range(100) if key != 5}  # 5 is lost
+    sizes = {key: TASK_BYTES // 3 if key >= 50 else 1 for key in range(100)}
+    tasks = tasks_of([Part(k) for k in range(100)], places, sizes, {"a": 2, "b": 1})
+    assert sorted(k for some in tasks.values() for task in some for k in task) == [*range(100)]
+    assert tasks[""] == [[5]]
+    assert all(places[k] == (place,) for place in "ab" for task in tasks[place] for k in task)
+    assert max(sum(sizes[k] for k in task) for some in tasks.values() for task in some) <= TASK_BYTES
+    small = tasks_of([Part(k) for k in range(10)], dict.fromkeys(range(10), ("a", "b")), {}, {"a": 2})
+    assert small == {"a": [[k] for k in range(10)]}  # of unknown size
+    small = tasks_of([Part(k) for k in range(10)], dict.fromkeys(range(10), ("a", "b")), sizes, {"a": 2})
+    assert small == {"a": [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]}
+
+
+def test_a_worker_that_is_lost_after_a_message_leaves_its_parts_to_tasks(monkeypatch):
     class Client:
-        def who_has(self, keys):
-            return {key: ("ab"[key % 2],) for key in keys if key != 5}  # 5 is lost
+        def compute(self, planned):
+            return [Part(k) for k in range(6)]
+
+        def who_has(self, loaded):
+            return {part.key: ("abc"[part.key // 2],) for part in loaded}
 
         def nbytes(self, keys, summary):
-            return {key: TASK_BYTES // 3 if key >= 20 else 1 for key in keys}
+            return {key: TASK_BYTES if key in (4, 5) else 1 for key in keys}
 
         def nthreads(self):
-            return {"a": 1, "b": 1}
+            return {"a": 1, "b": 1, "c": 1}
 
-    tasks = tasks_of(Client(), [Part(k) for k in range(100)])
-    assert sorted(k for task in tasks for k in task) == [*range(100)]
-    assert [5] in tasks
-    assert all(len({k % 2 for k in task}) == 1 for task in tasks)
-    assert max(map(len, tasks)) <= 100 / (2 * TASKS) + 1
-    assert max(len(task) for task in tasks if min(task) >= 20) == 3
-    assert len(tasks_of(Client(), [Part(k) for k in range(8)])) == 8
+        def run(self, function, work, asked, workers, on_error):
+            assert workers == [*asked] == ["a", "b"]  # two large parts lie on c
+            assert asked == {"a": [[(0, 0), (1, 1)]], "b": [[(2, 2), (3, 3)]]}
+            return {"a": [Answer(1, 10, b"", (1,))], "b": OSError("lost")}  # and a has lost one of its parts
+
+    def by_tasks(client, work, loaded, tasks):
+        asked.extend(tasks)
+        return (Answer(k, 10, b"", (k,)) for task in tasks for k in task)
+
+    asked, source = [], DaskFrame(in_parts(data_of()))
+    monkeypatch.setattr(dask_frames, "answers_to_tasks", by_tasks)
+    monkeypatch.setattr(distributed, "wait", lambda loaded: None)
+    monkeypatch.setattr(dask_frames, "silent", lambda client: nullcontext())
+    work = UnitCount("who")
+    source._planned[work.reads, work.unit] = [None] * 6
+    assert sorted(gather(source._on_workers(Client(), work), 6, {})) == [*range(6)]
+    assert sorted(asked) == [[0], [2], [3], [4], [5]]
 
 
 def test_a_fit_that_ends_leaves_another_one_silent():
@@ -344,7 +374,21 @@ def test_workers_write_nothing_of_a_task_that_fails_later_than_another(cluster):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_changes_nothing(cluster):
+def test_large_parts_are_asked_by_tasks_and_small_ones_by_messages(cluster, monkeypatch):
+    data, tasks = data_of(), []
+    whole, real = bits(CALLS["lm newton"](data, rng=1)), cluster.map
+    monkeypatch.setattr(cluster, "map", lambda *args, **more: tasks.append(1) or real(*args, **more))
+    assert bits(CALLS["lm newton"](in_parts(data), rng=1)) == whole
+    assert not tasks
+    monkeypatch.setattr(dask_frames, "TASK_BYTES", 1)
+    assert bits(CALLS["lm newton"](in_parts(data), rng=1)) == whole
+    assert tasks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [TASK_BYTES, 1])
+def test_a_worker_that_is_killed_changes_nothing(cluster, monkeypatch, most):
+    monkeypatch.setattr(dask_frames, "TASK_BYTES", most)
     data = frame(200_000)
     whole = CALLS["lm newton"](data, rng=1)
     for pause in (0.2, 0.4, 0.8):
