@@ -71,7 +71,7 @@ class InParts:
         """Refuse to return rows."""
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
-    def each(self, work: Work) -> Iterator[Answer]:
+    def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Return the answer of each part."""
         self.passes += 1
         self.sent += len(pickle.dumps(work))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -179,18 +180,20 @@ class RowsElsewhere(BlockRows):
         """
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
-        answers = source.each(work)
-        return gather(self._told(answers, source.parts), source.parts, self.met)
+        answers = source.each(work, None if self.read is None else partial(self._tell, self.read))
+        return gather(self._told(answers), source.parts, self.met)
 
-    def _told(self, answers: Iterable[Answer], parts: int) -> Iterator[Answer]:
-        """Yield the answers unchanged, and report progress after each answer.
-
-        Progress is the number of answers divided by the number of parts, because the number of rows of a part is not
-        public.
-        """
+    def _told(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        """Yield the answers unchanged, and report progress after each answer."""
         for k, answer in enumerate(answers, 1):
-            self.read(self.met.get("rows", 0) * k // parts)
+            if self.read is not None:
+                self._tell(self.read, k)
             yield answer
+
+    def _tell(self, read: Callable[[int], None], answered: int) -> None:
+        """Report the share of the parts that have answered, because the number of rows of a part is not public."""
+        source: Elsewhere = self.source.source  # type: ignore[attr-defined]
+        read(self.met.get("rows", 0) * answered // source.parts)
 
 
 class ValuesElsewhere(RowValues):

@@ -111,8 +111,12 @@ class Elsewhere(Protocol):
     @property
     def parts(self) -> int: ...
 
-    def each(self, work: Work) -> Iterator[Answer]:
-        """Return the answers of completed tasks in any order, one from each part."""
+    def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
+        """Return the answers of completed tasks in any order, one from each part.
+
+        A source that returns all answers at once calls `told` with the number of parts that have answered so far;
+        `told` is None if no progress is shown.
+        """
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:

@@ -74,8 +74,8 @@ class BlockRows:
         Storage for data that are kept between passes.
     again : bool
         Whether another pass may follow; if so, the blocks of rows in memory, or in unchanged files, are kept for it.
-    read : callable
-        Function that is called with the number of rows read so far in the present pass.
+    read : callable or None
+        Function that is called with the number of rows read so far in the present pass; None if no progress is shown.
     met : dict
         Properties of the rows recorded in the first pass, which every other pass must reproduce.
     """
@@ -85,7 +85,7 @@ class BlockRows:
     ) -> None:
         self.source, self.design, self.neighbors = source, design, neighbors
         self.memory, self.again = Memory(), True
-        self.read: Callable[[int], None] = lambda rows: None
+        self.read: Callable[[int], None] | None = None
         self._steady: Callable[[], bool] = getattr(source, "steady", lambda: source.in_memory)
         self._first, self._key, unit = design, key, neighbors.unit
         self.met: dict[Any, Any] = {} if offered is None else {"rows": offered}
@@ -140,7 +140,8 @@ class BlockRows:
             if units is not None and len(units) < many:
                 raise SourceChangedError
             start += many
-            self.read(start)
+            if self.read is not None:
+                self.read(start)
             yield block, units
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:

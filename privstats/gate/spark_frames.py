@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ import pandas as pd
 
 from privstats.errors import PrivacyError
 from privstats.gate.arrow import frame_of, frames_of, whole_batches
-from privstats.gate.parts import Answer, RowPart, Work, have_ended
+from privstats.gate.parts import BETWEEN_LOOKS, Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
 # steps of a Spark plan that neither select nor compute rows, and accepted formats of files
@@ -61,12 +62,13 @@ class SparkFrame:
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
-    def each(self, work: Work) -> Iterator[Answer]:
+    def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run a task on each partition of the rows; return the answers, one for each partition."""
         with log_shut(self.frame):
             loaded = self._load(work)
             self.parts = int(loaded._jdf.queryExecution().toRdd().getNumPartitions())
-            answers = loaded.mapInArrow(PartTask(work), ANSWER).collect()
+            with nullcontext() if told is None else counted(self.frame.sparkSession.sparkContext, self.parts, told):
+                answers = loaded.mapInArrow(PartTask(work), ANSWER).collect()
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
@@ -267,6 +269,35 @@ def log_shut(frame: Any) -> Iterator[None]:
             context.setLocalProperty(GROUP, others)
             if ended or _have_ended(context, group):
                 written.removeFilter(nothing)
+
+
+@contextmanager
+def counted(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[None]:
+    """While a job runs, call `told` with the number of parts that have answered, from another thread.
+
+    Stages before the last one load the rows and do not count.
+    """
+    tracker, group, over = context.statusTracker(), context.getLocalProperty(GROUP), threading.Event()
+    earlier = set(tracker.getJobIdsForGroup(group))
+
+    def look() -> None:
+        jobs = [tracker.getJobInfo(job) for job in set(tracker.getJobIdsForGroup(group)) - earlier]
+        stage = tracker.getStageInfo(max((stage for job in jobs if job for stage in job.stageIds), default=-1))
+        if stage is not None and stage.numTasks == parts:
+            told(stage.numCompletedTasks)
+
+    def watch() -> None:
+        while not over.wait(BETWEEN_LOOKS):
+            with suppress(Exception):  # a line that is not shown does not end a fit
+                look()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def _have_ended(context: Any, group: str) -> bool:

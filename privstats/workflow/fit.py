@@ -91,7 +91,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     rows = opened(source, plan.public.design, spec.neighbors, key, offered)
     rows.memory = memory = Memory(settings.memory_limit)
     course = Course(f"dp_{spec.verb}", plan.turns, offered)
-    rows.read = rows.read if offered is None else course.read  # show the number of rows read only if n is public
+    rows.read = None if offered is None or course.line is None else course.read  # a private number is not shown
     gate = Gate(rows, plan.planned, stream)
     gate.watch = course.turn
     try:

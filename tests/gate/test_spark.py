@@ -9,6 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from io import StringIO
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -37,6 +40,52 @@ def test_packed_batches_are_the_rows_that_were_packed():
     again = pa.Table.from_batches(unpacked(packed(batches_of(data)))).to_pandas()
     pd.testing.assert_frame_equal(again, pa.Table.from_batches(batches_of(data)).to_pandas())
     assert not list(packed([]))
+
+
+def test_progress_is_the_parts_of_the_last_stage_of_a_job_that_has_begun_since(monkeypatch):
+    class Context:
+        def __init__(self):
+            self.jobs = {1: [5]}  # of an earlier pass
+            self.stages = {5: (4, 4), 6: (4, 4), 7: (4, 0)}  # numbers of tasks, and of those that are complete
+
+        def statusTracker(self):
+            return self
+
+        def getLocalProperty(self, name):
+            return "ours"
+
+        def getJobIdsForGroup(self, group):
+            return [*self.jobs] if group == "ours" else [2, 3]
+
+        def getJobInfo(self, job):
+            return SimpleNamespace(stageIds=self.jobs[job])
+
+        def getStageInfo(self, stage):
+            if stage == 7 and told.count(3):
+                raise ValueError  # of the tracker
+            return SimpleNamespace(**dict(zip(("numTasks", "numCompletedTasks"), self.stages[stage], strict=True)))
+
+    def reached(number):
+        until = time.monotonic() + 30
+        while number not in told and time.monotonic() < until:
+            time.sleep(0.001)
+        return number in told
+
+    told, context = [], Context()
+    monkeypatch.setattr(spark_frames, "BETWEEN_LOOKS", 0.001)
+    with spark_frames.counted(context, 4, told.append):
+        time.sleep(0.05)
+        assert not told
+        context.jobs = {1: [5], 2: [7, 6]}
+        assert reached(0)
+        context.stages[7] = 4, 3
+        assert reached(3)
+        context.stages[7] = 4, 4
+    assert set(told) == {0, 3}
+    with spark_frames.counted(context, 3, told.append):  # a stage with another number of tasks loads rows
+        context.jobs[3] = [6]
+        time.sleep(0.05)
+    assert set(told) == {0, 3}
 
 
 def answered(work, batches, monkeypatch):
@@ -180,6 +229,22 @@ def test_folders_by_values_have_no_types_that_are_guessed(spark, tmp_path):
         assert bits(CALLS["lm suffstats"](rows, rng=1)) == bits(CALLS["lm suffstats"](data, rng=1))
     finally:
         spark.conf.unset(spark_frames.GUESSED)
+
+
+@pytest.mark.slow
+def test_progress_goes_by_parts_where_it_is_shown(spark, stored, monkeypatch):
+    looked, shown, real = [], [], spark_frames.counted
+    monkeypatch.setattr(spark_frames, "BETWEEN_LOOKS", 0.02)
+    monkeypatch.setattr(spark_frames, "counted", lambda *args: looked.append(1) or real(*args))
+    monkeypatch.setattr("privstats.workflow.progress.Course.read", lambda self, rows: shown.append(rows))
+    rows, parts = spark.read.parquet(stored(data_of())).repartition(40), 40
+    whole = bits(CALLS["mean"](rows, rng=1))
+    assert not looked
+    monkeypatch.setattr("privstats.workflow.progress.shown_on", lambda out: StringIO())
+    assert bits(CALLS["mean"](rows, rng=1)) == whole
+    assert shown[-parts:] == [shown[-1] * k // parts for k in range(1, parts + 1)]
+    while_tasks_run = sum(0 < read < shown[-1] for read in shown) - len(looked) * (parts - 1)
+    assert while_tasks_run > 0
 
 
 def python_workers(parent):
