@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
@@ -192,6 +191,8 @@ def answers_to_messages(
 
 async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any]]]], dask_worker: Any) -> list[Answer]:
     """Return a worker's answers; each of its tasks runs in one of its threads."""
+    import asyncio
+
     loop, pool = asyncio.get_running_loop(), dask_worker.executors["default"]
 
     async def answers(task: list[tuple[int, Any]]) -> list[Answer]:

@@ -67,7 +67,7 @@ class SparkFrame:
         with log_shut(self.frame):
             loaded = self._load(work)
             self.parts = int(loaded._jdf.queryExecution().toRdd().getNumPartitions())
-            with nullcontext() if told is None else counted(self.frame.sparkSession.sparkContext, self.parts, told):
+            with nullcontext() if told is None else followed(self.frame.sparkSession.sparkContext, self.parts, told):
                 answers = loaded.mapInArrow(PartTask(work), ANSWER).collect()
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
@@ -272,7 +272,7 @@ def log_shut(frame: Any) -> Iterator[None]:
 
 
 @contextmanager
-def counted(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[None]:
+def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[None]:
     """While a job runs, call `told` with the number of parts that have answered, from another thread.
 
     Stages before the last one load the rows and do not count.

@@ -73,7 +73,7 @@ def test_progress_is_the_parts_of_the_last_stage_of_a_job_that_has_begun_since(m
 
     told, context = [], Context()
     monkeypatch.setattr(spark_frames, "BETWEEN_LOOKS", 0.001)
-    with spark_frames.counted(context, 4, told.append):
+    with spark_frames.followed(context, 4, told.append):
         time.sleep(0.05)
         assert not told
         context.jobs = {1: [5], 2: [7, 6]}
@@ -82,7 +82,7 @@ def test_progress_is_the_parts_of_the_last_stage_of_a_job_that_has_begun_since(m
         assert reached(3)
         context.stages[7] = 4, 4
     assert set(told) == {0, 3}
-    with spark_frames.counted(context, 3, told.append):  # a stage with another number of tasks loads rows
+    with spark_frames.followed(context, 3, told.append):  # a stage with another number of tasks loads rows
         context.jobs[3] = [6]
         time.sleep(0.05)
     assert set(told) == {0, 3}
@@ -233,9 +233,9 @@ def test_folders_by_values_have_no_types_that_are_guessed(spark, tmp_path):
 
 @pytest.mark.slow
 def test_progress_goes_by_parts_where_it_is_shown(spark, stored, monkeypatch):
-    looked, shown, real = [], [], spark_frames.counted
+    looked, shown, real = [], [], spark_frames.followed
     monkeypatch.setattr(spark_frames, "BETWEEN_LOOKS", 0.02)
-    monkeypatch.setattr(spark_frames, "counted", lambda *args: looked.append(1) or real(*args))
+    monkeypatch.setattr(spark_frames, "followed", lambda *args: looked.append(1) or real(*args))
     monkeypatch.setattr("privstats.workflow.progress.Course.read", lambda self, rows: shown.append(rows))
     rows, parts = spark.read.parquet(stored(data_of())).repartition(40), 40
     whole = bits(CALLS["mean"](rows, rng=1))
