@@ -17,7 +17,8 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-FINEST, STEPS = 2.0**-30, 2**13  # smallest positive value, and number, of grid points t in `Logistic.frontier`
+FINEST, STEPS = 2.0**-30, 2**13  # smallest value and number of the values of min(p, 1 - p) in `Logistic.frontier`
+ABOVE = 1 + 2.0**-50  # factor that covers the rounding of a difference and of a sum
 LARGEST_EXPONENT = 700.0  # largest argument of exp whose result is finite in float64
 PIECES, SLACK = 2**10, 1e-9  # number of intervals of eta in `Clamped.frontier`; relative allowance for rounding
 
@@ -58,6 +59,10 @@ class RowLoss(ABC):
         """Return the largest curvature at each response y: `max_curvature`, unless the curvature grows with y."""
         return self.max_curvature * np.ones_like(y)
 
+    def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
+        """Return a lower bound of the curvature at all points within `reach` of eta; by default zero."""
+        return np.zeros_like(eta)
+
     def slope_error(self, y: FloatArray) -> FloatArray:
         """Return the largest rounding error of the computed slope at y, in units in the last place."""
         return self.slope_ulps * np.ones_like(y)
@@ -90,6 +95,10 @@ class Logistic(RowLoss):
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         p: FloatArray = expit(eta)
         return p - y, p * (1 - p)
+
+    def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
+        """Return ``p (1 - p) exp(-reach)``: the derivative of ``log(p (1 - p))`` is 1 - 2p, between -1 and 1."""
+        return self.derivatives(eta, y)[1] * math.exp(-reach)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
         small = (-abs(eta)).exp()
@@ -255,6 +264,10 @@ class SmoothedCheck(RowLoss):
         u = (eta - y) / (2 * self.half_width)
         return np.clip(u + 0.5, 0.0, 1.0) - self.tau, np.where(np.abs(u) < 0.5, self.max_curvature, 0.0)
 
+    def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
+        """Return the curvature where it is the same within `reach` of eta, otherwise zero."""
+        return np.where((np.abs(eta - y) + reach) * ABOVE < self.half_width, self.max_curvature, 0.0)
+
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
         u = (eta - y) / (2 * Decimal(self.half_width)) + Decimal("0.5")
         return min(max(u, Decimal(0)), Decimal(1)) - Decimal(self.tau)
@@ -283,6 +296,10 @@ class ClippedSquares(RowLoss):
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         residual = eta - y
         return np.clip(residual, -self.limit, self.limit), (np.abs(residual) < self.limit).astype(np.float64)
+
+    def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
+        """Return the curvature where it is the same within `reach` of eta, otherwise zero."""
+        return ((np.abs(eta - y) + reach) * ABOVE < self.limit).astype(np.float64)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
         limit = Decimal(self.limit)

@@ -21,7 +21,7 @@ from privstats.losses.convex import (
     Logistic,
     SmoothedCheck,
 )
-from privstats.mechanisms.objective.minimise import ROWS, Tilted, exact, minimise_rows
+from privstats.mechanisms.objective.minimise import ROWS, Tilted, curved_enough, exact, minimise_rows
 from privstats.mechanisms.objective.perturbation import (
     FARTHEST,
     GUARD,
@@ -322,6 +322,75 @@ def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
         distance = exact_gradient(rows, theta, loss, law.ridge, tilt) / law.ridge
         assert 2 * (distance - rounding) / scale <= GUARD * eps
         assert scale < 1e-4 / min(1.0, eps)
+
+
+CURVED = [Logistic(), SmoothedCheck(0.3, 0.8), ClippedSquares(1.5)]
+
+
+@pytest.mark.parametrize("loss", [*CURVED, ClampedProbit(-1, 1), ClippedExponential(2.0)])
+def test_the_least_curvature_is_below_the_curvature_of_all_points_nearby(loss):
+    rng = np.random.default_rng(6)
+    eta, y = rng.normal(0, 2, 20_000), rng.uniform(0, 1, 20_000)
+    for reach in (1e-6, 0.1, 1.0):
+        least = loss.least_curvature(eta, y, reach)
+        for near in (eta - reach, eta + reach, eta + rng.uniform(-reach, reach, len(eta))):
+            assert (least <= loss.derivatives(near, y)[1] * (1 + 1e-12)).all()
+    if loss in CURVED:
+        np.testing.assert_allclose(loss.least_curvature(eta, y, 1e-9), loss.derivatives(eta, y)[1], atol=1e-8)
+
+
+def drawn_rows(within, n, rng):
+    """Return n rows of a set, with a response that depends on the predictors."""
+    x = np.column_stack([np.ones(n), rng.uniform(-1, 1, (n, within.m - 1))])
+    y = (x[:, 1] + rng.logistic(size=n) > 0).astype(float)
+    return within.project(np.column_stack([np.ones(n), x, y, np.zeros(n)]))
+
+
+@pytest.mark.parametrize("loss", CURVED)
+def test_the_curvature_that_proves_a_distance_is_nowhere_exceeded_within_this_distance(loss):
+    """The largest gradient that is accepted, over r, lies below the smallest eigenvalue; nearly at it if r is small."""
+    rng = np.random.default_rng(9)
+    within, theta = losses(3, loss), np.array([0.1, 0.3, -0.2])
+    f = Tilted(Rows(drawn_rows(within, 5_000, rng)).scan, within, 2.0, np.zeros(3))
+
+    def smallest(at):
+        return float(np.linalg.eigvalsh(f.derivatives(at)[2])[0])
+
+    for r, share in ((1e-7, 0.85), (0.05, 0.5)):
+        steps = rng.normal(size=(40, 3))
+        steps *= r / np.linalg.norm(steps, axis=1)[:, None]
+        least = min(smallest(theta + step * part) for step in steps for part in (0.0, 0.5, 1.0))
+        assert not curved_enough(f, theta, least * r, r)
+        assert curved_enough(f, theta, share * least * r, r)
+    flat = Tilted(Rows(np.array([[1.0, 0, 1, 0, 0]] * 50)).scan, losses(2, loss), 2.0, np.zeros(2))
+    assert not curved_enough(flat, np.zeros(2), 2.1e-7, 1e-7)
+    assert curved_enough(flat, np.zeros(2), 1.9e-7, 1e-7)
+
+
+@dataclass(frozen=True, eq=False)
+class ManyTimes(Rows):
+    """The rows of a test, as if each of them lay there many times."""
+
+    times: int
+    asked: list
+
+    def scan(self, take=np.asarray):
+        self.asked.append(type(take).__name__)
+        yield [one * self.times for one in take(self.values)]
+
+
+@pytest.mark.parametrize("loss", CURVED)
+def test_many_rows_need_no_decimals_and_the_minimiser_is_as_near_as_in_decimals(loss):
+    """2^34 rows: the bound of rounding exceeds what gamma allows by far, but not what the curvature allows."""
+    within, asked = losses(3, loss), []
+    law, (_, error) = ObjectivePerturbation().law(PureDP(1.0), within, REPLACE), guard_of(1.0)
+    values = drawn_rows(within, 2_048, np.random.default_rng(10))
+    f = Tilted(ManyTimes(values, 2**23, asked).scan, within, law.ridge, law.sample(public_stream(1), 1)[0])
+    theta = minimise_rows(f, error * law.ridge)
+    assert "DecimalScores" not in asked
+    assert asked.count("Derivatives") < 30
+    assert f.derivatives(theta)[1] > 10 * error * law.ridge
+    assert np.linalg.norm(theta - exact(f, error * law.ridge / 1000, theta)) <= error
 
 
 @dataclass(frozen=True, eq=False)

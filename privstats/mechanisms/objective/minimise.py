@@ -7,8 +7,14 @@ Otherwise the gradient is computed in decimal arithmetic, with enough digits to 
 the tolerance; the theorem below shows that the number of steps is finite. No data set raises an error, for example if
 the responses are separated or constant.
 
-Rows are read in passes, part by part, on the machine that has the rows. A pass adds whole numbers, so that no bit of
-theta depends on the division of the rows into parts, or on the order of the rows.
+The bound of rounding grows with the number of rows; so does the curvature of f, but gamma does not. So of many rows the
+proof takes the curvature near theta (`curved_enough`): let m be at most the smallest eigenvalue of every Hessian of f
+within the distance r of theta. If ``|grad f(theta)|_2 <= m r``, then at every theta + v with ``|v|_2 = r`` the
+derivative of f along v is at least ``-|grad f(theta)| r + m r^2 >= 0``; since f is convex, theta* lies within r of
+theta.
+
+Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
+theta depends on the division of the rows into parts, or on their order.
 
 The theorem: let M be a matrix with ``H <= M`` for all Hessians H of f. An example is ``M = sum w k x x' + gamma I``,
 where k is the largest curvature of a row's loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) -
@@ -56,6 +62,8 @@ class BoundedLosses(Protocol):
     def curvature(self) -> float: ...
     @property
     def longest(self) -> float: ...
+    @property
+    def offset(self) -> tuple[float, float]: ...
     @property
     def geometry(self) -> str: ...
 
@@ -185,13 +193,14 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
     """Return the best point of Newton's method in float64, and whether its gradient is proved to meet the tolerance."""
     theta = step = np.zeros(len(f.tilt))
-    best, least, start, errors = theta, math.inf, 0.0, None
+    best, least, most, start, errors = theta, math.inf, math.inf, 0.0, None
     for _ in range(MOST_STEPS):
         gradient, wrong, hessian, errors = f.derivatives(theta, errors)
         size = float(np.linalg.norm(gradient))
+        bound = size * (1 + 2.0**-40) + wrong
         if size < least:
-            best, least = theta, size
-        if size * (1 + 2.0**-40) + wrong <= tolerance:
+            best, least, most = theta, size, bound
+        if bound <= tolerance:
             return theta, True
         if not math.isfinite(size) or size <= wrong / 8:  # the gradient is only rounding error
             break
@@ -201,7 +210,29 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
         else:
             step = -np.linalg.solve(hessian, gradient).astype(float)
             theta, start = theta + step, abs(float(gradient @ step))
-    return best, False
+    return best, curved_enough(f, best, most, tolerance / f.gamma)
+
+
+def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
+    """Return whether the curvature of f near theta proves that the minimiser lies within r of theta, in one pass.
+
+    `bound` is an upper bound of the length of the gradient at theta. Within r of theta a linear predictor differs by
+    less than `reach` from the computed one (Higham 2002, section 3.1). Write a row of the matrix of lower bounds as v =
+    z - e, with z a multiple of `root` and the entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a``
+    for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. The term subtracted for the sum of 16 ee' over the rows is
+    four times as large; the excess covers rounding.
+    """
+    d, within, loss = len(theta), f.within, f.within.loss
+    root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
+    size = within.longest * float(np.linalg.norm(theta)) + max(map(abs, within.offset))
+    reach = 1.1 * (within.longest * r + (d + 2) * UNIT * size)
+    if not (math.isfinite(bound) and math.isfinite(reach)):
+        return False
+    found = f.scan(Derivatives(Flattest(loss, reach), theta, 1.0, root, False))
+    many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d), dtype=object)), *found, strict=True))
+    flat = root**2 * products.astype(float)
+    least = (float(np.linalg.eigvalsh(flat)[0]) - 1e-10 * float(np.trace(flat))) / 1.0625 - 16 * many * d * root**2
+    return bound * (1 + 1e-9) <= (f.gamma + max(0.0, least)) * r
 
 
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
@@ -260,6 +291,18 @@ class Steepest:
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes of zero, and the largest curvature at each response."""
         return np.zeros_like(eta), self.loss.steepest(y)
+
+
+@dataclass(frozen=True)
+class Flattest:
+    """A substitute for a loss: derivative 0, and a lower bound of the original loss's second derivative around eta."""
+
+    loss: RowLoss
+    reach: float
+
+    def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return slopes of zero, and lower bounds of the curvature within `reach` of eta."""
+        return np.zeros_like(eta), self.loss.least_curvature(eta, y, self.reach)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
