@@ -30,7 +30,7 @@ from benchmarks.common import arguments, verdict
 from benchmarks.sources import DOMAIN, FORMULA, GROUPS, drawn
 
 WAIT = 2.0  # seconds in which the time of a waiting cluster is measured
-START = 0.1  # seconds of processor time that a fit on Dask takes for its messages, whatever it asks
+START = 0.05  # seconds of processor time that a fit on Dask takes for its messages, whatever it asks
 MEANT = {"unit": "who", "rows_per_unit": 4}
 VERBS: dict[str, Callable[[Any], Any]] = {
     "moments": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
