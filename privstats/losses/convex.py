@@ -98,7 +98,8 @@ class Logistic(RowLoss):
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
         """Return ``p (1 - p) exp(-reach)``: the derivative of ``log(p (1 - p))`` is 1 - 2p, between -1 and 1."""
-        return self.derivatives(eta, y)[1] * math.exp(-reach)
+        curvature = self.derivatives(eta, y)[1]
+        return curvature * math.exp(-reach)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
         small = (-abs(eta)).exp()

@@ -18,7 +18,7 @@ from privstats.gate import lines
 from privstats.gate.lines import TextLines, cells_of, columns_of, lines_of, text_lines
 from privstats.gate.sources import source_of
 from privstats.workflow.fit import number_of_units
-from tests.architecture.leaks import CANARIES, planted, refusal, reveals, spill
+from tests.architecture.leaks import CANARIES, N, planted, refusal, reveals, spill
 from tests.every import CALLS
 
 VERBS = ("lm suffstats", "logit objpert", "median", "mean by group", "hist of levels")
@@ -290,7 +290,7 @@ def test_lines_are_read_once_where_memory_is_given(monkeypatch, tmp_path):
 
 def test_a_file_that_changes_before_the_first_pass_is_noticed(tmp_path):
     source = source_of(written(data_of(), tmp_path / "a.csv"))
-    assert source.n == 60
+    assert source.n == N
     os.utime(tmp_path / "a.csv", ns=(1, 1))
     with pytest.raises(SourceChangedError):
         next(iter(source.batches()))

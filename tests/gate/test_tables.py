@@ -18,7 +18,7 @@ from privstats.gate.readers import ColumnReader
 from privstats.gate.rows import BlockRows
 from privstats.gate.sources import source_of
 from privstats.privacy.promise import Neighbors
-from tests.architecture.leaks import CANARIES, frame, planted, refusal, reveals, spill
+from tests.architecture.leaks import CANARIES, N, frame, planted, refusal, reveals, spill
 from tests.every import CALLS
 from tests.gate.kinds import SOURCES, data_of, in_duckdb, pa, pl, pq, table_of
 
@@ -98,7 +98,7 @@ def test_the_index_of_a_frame_is_a_column_of_its_table():
 
 
 def test_an_undeclared_column_is_asked_for_by_its_type():
-    table = table_of(data_of()).append_column("exact", pa.array([decimal.Decimal("1.5")] * 60))
+    table = table_of(data_of()).append_column("exact", pa.array([decimal.Decimal("1.5")] * N))
     kinds = {"g": "all levels", "b": "truth values", "day": "has dates"}
     for name, words in kinds.items():
         with pytest.raises(ps.DomainError, match=words):
@@ -213,7 +213,7 @@ def test_a_file_that_is_cut_off_while_it_is_read_is_said_to_have_changed(monkeyp
 def test_a_file_that_changes_after_the_charge_is_noticed_by_the_first_pass(tmp_path):
     data_of().to_parquet(tmp_path / "a.parquet")
     source = source_of(tmp_path / "a.parquet")
-    assert source.n == 60
+    assert source.n == N
     CHANGES["touched"](tmp_path / "a.parquet")
     with pytest.raises(SourceChangedError):
         next(iter(source.batches()))
@@ -268,13 +268,13 @@ def test_a_table_of_duckdb_can_be_queried_again_after_a_pass_that_was_left():
     passing = source.batches(("x",))
     assert list(next(passing).columns) == ["x"]
     passing.close()
-    assert connection.execute("select count(*) from rows").fetchone() == (60,)
+    assert connection.execute("select count(*) from rows").fetchone() == (N,)
 
 
 def test_rows_that_are_changed_in_a_table_between_passes_are_noticed_by_their_number():
     connection = in_duckdb(data_of())
     rows = BlockRows(source_of(connection.table("rows")), _Numbers(), Neighbors(), b"key")
-    assert sum(len(block) for block, _ in rows.blocks()) == 60
+    assert sum(len(block) for block, _ in rows.blocks()) == N
     connection.execute("delete from rows where x > 50")
     with pytest.raises(SourceChangedError):
         list(rows.blocks())
