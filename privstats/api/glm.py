@@ -155,7 +155,7 @@ def dp_glm(
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
         Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
-        has no number of rows and no forecast; the function `plan` accepts an assumed number.
+        has no number of rows and no forecast of widths; the function `plan` accepts an assumed number of rows.
 
     Returns
     -------

@@ -118,7 +118,7 @@ def dp_median(
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
         Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
-        has no number of rows and no forecast; the function `plan` accepts an assumed number.
+        has no number of rows and no forecast of widths; the function `plan` accepts an assumed number of rows.
 
     Returns
     -------
@@ -261,7 +261,7 @@ def dp_quantile(
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
         Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
-        has no number of rows and no forecast; the function `plan` accepts an assumed number.
+        has no number of rows and no forecast of widths; the function `plan` accepts an assumed number of rows.
 
     Returns
     -------
@@ -384,7 +384,7 @@ def dp_mean(
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
         Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
-        has no number of rows and no forecast; the function `plan` accepts an assumed number.
+        has no number of rows and no forecast of widths; the function `plan` accepts an assumed number of rows.
 
     Returns
     -------

@@ -152,7 +152,7 @@ def dp_lm(
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
         Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
-        has no number of rows and no forecast; the function `plan` accepts an assumed number.
+        has no number of rows and no forecast of widths; the function `plan` accepts an assumed number of rows.
 
     Returns
     -------
@@ -304,7 +304,7 @@ def dp_rq(
         None: noise from the operating system. A seed makes the result reproducible and not private.
     dry_run : bool
         Whether to return the plan without reading a row or spending budget. If the number of rows is private, the plan
-        has no number of rows and no forecast; the function `plan` accepts an assumed number.
+        has no number of rows and no forecast of widths; the function `plan` accepts an assumed number of rows.
 
     Returns
     -------
