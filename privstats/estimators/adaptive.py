@@ -222,9 +222,9 @@ class Adaptive:
         moments (coarse matrix) are combined with the second moments that are known from the column scales.
 
         The parameters have the same meaning as in `beginning.begun`. In their order: the function that sends queries,
-        the noise mechanisms, the public facts, the public bounds and codes of the design, the released column scales,
-        the numbers of rows and of scores, the number of rows that a level needs, the labels of the main queries, and
-        whether counts of levels are worth their budget share.
+        the noise mechanisms, the public facts, the public information about the design's columns, the released column
+        scales, the numbers of rows and of scores, the number of rows that a level needs, the labels of the main
+        queries, and whether counts of levels are worth their budget share.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
@@ -244,7 +244,7 @@ class Adaptive:
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
     """Return the noise sd of an off-diagonal entry of the first released second moments (coarse matrix).
 
-    The matrix contains the sums of products of m columns and the response, over rows clipped to length 1.
+    The matrix is the sum of the outer products v v' over rows v of m columns and the response, clipped to length 1.
     """
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 

@@ -67,7 +67,7 @@ def begun(
     public : PublicFacts
         Public information about the fit, such as numbers of rows.
     box : PublicBox
-        Public bounds and codes of the design's columns.
+        Public information about the design's columns.
     scales : Scales
         Released centres and scales of columns and response.
     sizes : Sizes

@@ -27,13 +27,13 @@ LEAST_SPREAD = 1.8  # a scale is at least (noise sd of the column's mean) / LEAS
 COARSE_WITHIN = (0.06, 0.25)  # limits of the budget share of the first released second moments before a minimiser
 COARSE_BESIDE = 0.19  # largest budget share of the first second moments, if the Hessian has an equal budget share
 AGAIN = 0.7  # budget of the second moments of whitened rows, divided by the budget of the first second moments
-HELD_NOISE = 0.1  # rows are shortened until the noise of their second moments is this share of the moments
-SECOND_HELD = 0.4  # whitened rows are shortened until noise is this share of the smallest eigenvalue of the moments
-HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of the squared length of shortened rows in second moments, divided by m
+HELD_NOISE = 0.1  # rows are clipped so that the noise of their second moments is this share of the moments
+SECOND_HELD = 0.4  # whitened rows are clipped so that noise is this share of the smallest eigenvalue of the moments
+HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of the squared clipping length of rows in second moments, divided by m
 
 # --- the perturbed minimiser of least squares (module perturbed_least_squares)
 TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term; the remaining share is for the ridge
-BOUNDED_TILT = 0.88  # TILT_SHARE for losses of limited curvature; with a larger ridge, fewer scores must be shortened
+BOUNDED_TILT = 0.88  # TILT_SHARE for losses of limited curvature; with a larger ridge, fewer scores must be clipped
 BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, divided by the number of rows, for losses of limited curvature
 SUM_SEEN = 0.3  # a sum of squared scores below this share of its expectation is assumed to miss rare large scores
 SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a share of the expected score variance
@@ -90,7 +90,7 @@ FEW_OUTCOMES = 8.0  # smallest effective number of rows with which a coefficient
 ETA_SIGNAL = 2.0  # largest root mean square change of the linear predictor due to unidentified directions
 
 # --- perturbed minimisers (modules perturbed_likelihood, objective_perturbation, quantile_regression)
-LONG_ROW = 0.99  # rows of the Hessian are shortened to the quantile of synthetic rows' lengths with this probability
+LONG_ROW = 0.99  # rows of the Hessian are clipped to the quantile of synthetic rows' lengths with this probability
 HESSIAN_NOISE = 0.07  # the Hessian's budget share is its relative noise with the whole budget, divided by HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
 PILOT_RIDGE = 0.3  # smallest eigenvalue of the Hessian in the first quantile fit, divided by (rows x density)

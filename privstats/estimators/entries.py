@@ -35,7 +35,7 @@ class Entries:
     Parameters
     ----------
     box : PublicBox
-        Public bounds and codes of the design's columns.
+        Public information about the design's columns.
     by_level : bool
         Whether z has an indicator for each factor level; otherwise z has the factors' coded columns.
     counted : bool

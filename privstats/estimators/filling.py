@@ -37,7 +37,7 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
     Parameters
     ----------
     box : PublicBox
-        Public bounds and codes of the design's columns.
+        Public information about the design's columns.
     public : PublicFacts
         Public information about the fit, such as numbers of rows.
     weight : float or ndarray, shape (rows,)

@@ -114,7 +114,11 @@ class StandardFrame:
 
 @dataclass(frozen=True, eq=False)
 class PublicBox:
-    """Public information about the rows of a design: positions, bounds and codes of its columns."""
+    """Public information about the columns of a design matrix.
+
+    For each column, the information is its position, its bounds and, if it belongs to a factor, its codes at the
+    levels.
+    """
 
     design: Any
 
@@ -423,7 +427,7 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
     Parameters
     ----------
     box : PublicBox
-        Public bounds and codes of the design's columns.
+        Public information about the design's columns.
     mean, variance : float
         Released mean and variance of the response, in the same unit as the response's bounds in `box`.
     mean_sd, variance_sd : float
@@ -543,7 +547,7 @@ class KnownMoments:
         Parameters
         ----------
         box : PublicBox
-            Public bounds and codes of the design's columns.
+            Public information about the design's columns.
         scales : Scales
             Centres and scales by which columns are standardised.
         moments : ndarray, shape (c + 1,)
@@ -614,7 +618,7 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: 
     Parameters
     ----------
     box : PublicBox
-        Public bounds and codes of the design's columns.
+        Public information about the design's columns.
     frame : StandardFrame
         Standardised columns.
     scales : Scales

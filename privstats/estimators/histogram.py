@@ -87,7 +87,10 @@ class Whole(NamedTuple):
 
 
 def edges(low: float, cap: float) -> tuple[float, ...]:
-    """Return the upper ends of bins: `low` times powers of sqrt 2, and the largest length `cap` as the last end."""
+    """Return the upper edges of the bins of a histogram of row or score lengths.
+
+    The edges are `low` times powers of sqrt 2, and a last edge above the largest possible length `cap`.
+    """
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
     last = max(cap, low * 2 ** (bins / 2 - 0.25)) * 1.000001
     return (*(low * 2 ** (np.arange(bins) / 2)).tolist(), float(last))
@@ -127,7 +130,7 @@ class Lengths:
         known : Whole, optional
             Total of the counts; by default the sum of the released counts, as for weighted rows.
         tail : Tail
-            Assumption on the tail of the lengths.
+            Assumption on the tail of the distribution of lengths.
         """
         counts = ask(question, by=by.counts)
         within: Any = question.within
@@ -156,7 +159,7 @@ class Lengths:
         known : Whole or None
             Total number of rows or privacy units; by default the sum of the released counts.
         tail : Tail
-            Assumption on the tail of the lengths.
+            Assumption on the tail of the distribution of lengths.
         law : {"normal", "pure"}
             Noise law of the counts: Laplace noise ("pure") has longer tails.
         """
@@ -194,7 +197,7 @@ class Lengths:
             Number of coordinates, if all coordinates have equal sums of squared scores. For a coordinate with the share
             s of the sum of squared score lengths, use 1 / s.
         tail : Tail
-            Assumption on the tail of the lengths.
+            Assumption on the tail of the distribution of lengths.
         hidden : float, optional
             Constant h for scores in bins that noise hides: at most the share ``sqrt(h / m)`` of their clipped length
             affects one coefficient. The default is `ALONG_HIDDEN`.
@@ -353,7 +356,7 @@ def best_clip(
     m : int
         Number of coordinates.
     tail : Tail
-        Assumption on the tail of the lengths.
+        Assumption on the tail of the distribution of lengths.
     unseen : float
         Sum of squared lengths of rare scores, which the histogram misses.
     always : float
@@ -424,7 +427,7 @@ def predicted_length(
     scores : float
         Number of rows, or of privacy units.
     tail : Tail
-        Assumption on the tail of the lengths.
+        Assumption on the tail of the distribution of lengths.
     cap : float
         Largest score length that the declared bounds allow, in standard deviations of a residual.
     law : {"normal", "pure"}

@@ -169,7 +169,7 @@ class ScoreVariance:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedHessian:
-    """A released Hessian, its noise, and bounds on the information that the shortening of long rows removed.
+    """A released Hessian, its noise, and bounds on the information that clipping of long rows removed.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class ReleasedHessian:
     cut : float
         Bound on the information removed from one coefficient.
     all_cut : float
-        Bound on the information removed from one coefficient if all shortened rows affect the same coefficient.
+        Bound on the information removed from one coefficient if all clipped rows affect the same coefficient.
     """
 
     matrix: NoisyMatrix
@@ -302,7 +302,7 @@ class Steps(OneStep):
     def first_hessian(self, start: Start) -> ReleasedHessian:
         """Release the histogram of leverages (stage 2) and the Hessian (stage 3).
 
-        Rows of the Hessian are shortened to the radius that balances noise against lost information.
+        Rows of the Hessian are clipped at the radius that balances noise against lost information.
         """
         m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
@@ -519,7 +519,7 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return two bias bounds for each column with wide bounds: for clipped scores and for shortened Hessian rows.
+        """Return two bias bounds for each column with wide bounds: for clipped scores and for clipped Hessian rows.
 
         For a column with wide bounds, all clipped rows are assumed to affect this column's coefficient and no other
         coefficient. For other columns, clipped rows are assumed to affect different coefficients. If the loss has a

@@ -297,7 +297,7 @@ class LikelihoodStep(OneStep):
         return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
-        """Return the length to which rows of the Hessian are shortened: a high quantile of synthetic rows' lengths."""
+        """Return the length to which rows of the Hessian are clipped: a high quantile of synthetic rows' lengths."""
         lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
         return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
@@ -494,7 +494,7 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 4: the Hessian, and the variance of scores
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian, with rows shortened to the radius that balances noise against lost information."""
+        """Release the Hessian, with rows clipped at the radius that balances noise against lost information."""
         m, rows = w.m, self.rows
         of = HessianRows(self.loss, w.P, w.eta)
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)

@@ -328,7 +328,7 @@ class ScaledRows:
     loss : Loss
         Loss whose sum over rows the fit minimises.
     box : PublicBox
-        Public bounds and codes of the design's columns.
+        Public information about the design's columns.
     clip : float
         The length C.
     scales : ndarray, shape (c,)
@@ -451,7 +451,7 @@ class ScaledRows:
         return Sum(name, self.weighed(loss, self.P, at, squared=True), within=within, item=item)
 
     def meat(self, at: Iterate) -> Sum:
-        """Return the private query for the sum over rows of outer products of scores, for the sandwich variance."""
+        """Return the private query for the sum of the outer products s s' over scores s, for the sandwich variance."""
         loss, scale = self.at(at)
         within = Products(self.box.c, self.clip * self.largest_psi)
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)

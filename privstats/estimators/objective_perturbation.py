@@ -55,7 +55,7 @@ class PerturbedLikelihood:
         Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
         Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
-        are assumed than with "usual", and all shortened rows, not only a part, may affect the same coefficient.
+        are assumed than with "usual", and all clipped rows, not only a part, may affect the same coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -135,7 +135,7 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     m : int
         Number of coordinates.
     tail : Tail
-        Assumption on the tail of the lengths.
+        Assumption on the tail of the distribution of row lengths.
     """
     p = lengths.lengths
     tried = p[p >= min(m**0.5, p[-2])]
@@ -237,11 +237,12 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(matrix.nearest_positive(1e-3 * self.rows)), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum of products of weighted scores; add the amount that shortening is expected to remove.
+        """Release the sum of the outer products s s' over weighted scores s; add what clipping is expected to remove.
 
         The score of a row with a rare outcome is longer than the row's vector in the Hessian. The ratio of the two
-        lengths is the square root of the odds against the outcome. The radius balances noise against the removed
-        amount. The expectation of this amount under the model is computed with synthetic rows.
+        lengths is the square root of the odds against the outcome. Scores are clipped at the radius that balances noise
+        against the removed part of the sum. The expectation of this part under the model is computed with synthetic
+        rows.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)

@@ -47,7 +47,7 @@ class Problem:
     by : Noises
         Noise mechanisms, one for each kind of query.
     box : PublicBox
-        Public bounds and codes of the design's columns.
+        Public information about the design's columns.
     start : Start
         Whitened predictors and starting coefficients.
     levels : KeptLevels
@@ -537,7 +537,7 @@ class OneStep(Problem, ABC):
 
         The histogram determines the total variance, and the released squares divide the total among coordinates. The
         squares are first shrunk toward their mean, by the share of their variance that is due to noise. The variance of
-        a coordinate is at least the coordinate's released square, which is computed from shortened scores.
+        a coordinate is at least the coordinate's released square, which is computed from clipped scores.
 
         Parameters
         ----------

@@ -74,13 +74,13 @@ LONGEST_SIZE = 2.0**40  # largest ratio of two score lengths in the bins, small 
 
 @dataclass(frozen=True, eq=False)
 class TwoStrips(Lengths):
-    """Histogram of score lengths, and a bound on the bias due to rows shortened to the curvature limit.
+    """Histogram of score lengths, and a bound on the bias due to rows clipped at the curvature limit.
 
     Parameters
     ----------
     lost : float
-        Bound on the bias of one coordinate of the score that is due to rows shortened to the curvature limit. It is
-        computed from a released histogram of lost lengths: if a row is shortened, its score loses a part of its length.
+        Bound on the bias of one coordinate of the score that is due to rows clipped at the curvature limit. It is
+        computed from a released histogram of lost lengths: if a row is clipped, its score loses a part of its length.
         If no count of this histogram exceeds noise, one noise sd is assumed as the count of the first bin, and 0 as the
         counts of all other bins.
     """
@@ -91,18 +91,21 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return denoised counts of a histogram with bins for score lengths and bins for lengths removed by shortening.
+        """Return denoised counts of a histogram with bins for score lengths and bins for lost lengths.
+
+        The lost length of a score is the part of its length that is removed if its row is clipped at the curvature
+        limit.
 
         Parameters
         ----------
         counts : Release
-            Released counts: first the bins for score lengths; then, if rows are shortened, the bins for lost lengths.
+            Released counts: first the bins for score lengths; then, if rows can be clipped, the bins for lost lengths.
         ends : tuple of float
             Upper ends of the bins of score lengths.
         known : Whole, optional
             Total of all counts; by default the sum of the released counts.
         tail : Tail
-            Assumption on the tail of the lengths.
+            Assumption on the tail of the distribution of score lengths.
         by : Noises
             Noise mechanisms, one for each kind of query.
         m : int
@@ -153,10 +156,11 @@ class PerturbedSquares(OneStep):
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
         """Release the sums of squares of whitened predictors, if noise allows; return the fit with the corrected A.
 
-        A is the released matrix of second moments. Shortened rows make A too small and all intervals too long. There
-        are m squares but m (m + 1) / 2 products. At equal noise, rows in the release of squares may therefore be longer
-        than rows in the release of A. Shortening can only reduce a square. Therefore each diagonal entry of A is
-        replaced by the released square if the square is larger, and products are scaled accordingly.
+        A is the released matrix of second moments of rows clipped to a length. Clipping makes A too small and all
+        intervals too long. There are m squares but m (m + 1) / 2 products. At equal noise, rows in the release of
+        squares may therefore be longer than rows in the release of A. Clipping of rows can only reduce a square.
+        Therefore each diagonal entry of A is replaced by the released square if the square is larger, and products are
+        scaled accordingly.
 
         Parameters
         ----------
@@ -165,7 +169,7 @@ class PerturbedSquares(OneStep):
 
         Notes
         -----
-        A row is shortened to |w| <= R and contributes the squares of its entries. Two such vectors have l1 distance at
+        A row w is clipped to length R and contributes the squares of its entries. Two such vectors have l1 distance at
         most 2 R^2, which is the sensitivity to a replaced row (`SquaredEntries`). Under pure eps-differential privacy
         the noise is Laplace.
         """
@@ -232,9 +236,9 @@ class PerturbedSquares(OneStep):
         """Return the second moments of whitened rows, from the coarse matrix and, if it is noisy, a second matrix.
 
         The two matrices are averaged entry by entry, in axes in which the noise of different entries of the coarse
-        matrix is uncorrelated. Rows of the second matrix are shortened until its noise is about `SECOND_HELD` times a
-        lower bound on the smallest eigenvalue of the coarse matrix, because the second matrix must determine the
-        direction of this eigenvalue.
+        matrix is uncorrelated. Rows of the second matrix are clipped to a length such that its noise is about
+        `SECOND_HELD` times a lower bound on the smallest eigenvalue of the coarse matrix, because the second matrix
+        must determine the direction of this eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -249,16 +253,16 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the query for products or squares of shortened rows.
+        """Return the query for sums of products (or squares) of entries of rows that are clipped to a length.
 
-        The length to which rows are shortened is computed such that noise is a given share of the number of rows.
+        The length to which rows are clipped is computed such that noise is a given share of the number of rows.
 
         Parameters
         ----------
         question : Sum
-            Query about the rows before they are shortened.
+            Query with rows clipped to length 1, which is replaced by the computed length.
         unit : float
-            Noise sd of an entry if rows are shortened to length 1.
+            Noise sd of an entry if rows are clipped to length 1.
         start : Start
             Whitened predictors; a row of the query contains their values.
         noise : float
@@ -343,8 +347,8 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score lengths at the starting coefficients.
 
-        If the squared length of a row exceeds the curvature limit, the row is shortened at every clipping threshold.
-        Further bins count the lengths by which the scores of shortened rows are reduced.
+        If the squared length of a row exceeds the curvature limit, the row is clipped at every clipping threshold of
+        scores. Further bins count the lengths by which the scores of these rows are reduced.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -394,7 +398,7 @@ class PerturbedSquares(OneStep):
         """Return the bias bound of each coordinate, shape (m,).
 
         The lengths that clipping removes are divided among coordinates in proportion to squared scores. All scores that
-        the histogram misses may affect the same coordinate. The bound for rows shortened to the curvature limit is the
+        the histogram misses may affect the same coordinate. The bound for rows clipped at the curvature limit is the
         same for all coordinates.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
@@ -461,12 +465,12 @@ class PerturbedSquares(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class CutHessian(Hessian):
-    """A released Hessian of shortened rows.
+    """A released Hessian of rows clipped to a length.
 
     Parameters
     ----------
     cut : float
-        Upper bound on the information about one coefficient that shortening removed.
+        Upper bound on the information about one coefficient that clipping of rows removed.
     """
 
     cut: float
@@ -474,12 +478,12 @@ class CutHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedHuber(PerturbedSquares):
-    """The fit by the minimiser of a perturbed Huber loss, whose threshold also clips residuals.
+    """Regression by the minimiser of a perturbed Huber loss; the threshold of this loss also clips residuals.
 
-    Residuals are in units of a released scale. Scores are not linear in theta, so the Hessian is released at the
-    minimiser, from shortened rows with residuals inside the threshold. Whitened rows have a mean squared length of m.
-    The number of rows times m, minus the trace of the Hessian, therefore bounds the information that shortening
-    removes.
+    Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
+    the minimiser. It is the sum of the outer products w w' over whitened rows w, clipped to a length, whose residuals
+    lie inside the threshold. For m coordinates, whitened rows have a mean squared length of m. The number of rows times
+    m, minus the trace of the Hessian, therefore bounds the information that clipping of rows removes.
     """
 
     @property
@@ -499,10 +503,10 @@ class PerturbedHuber(PerturbedSquares):
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval, with a curvature limit that shortens long rows.
+        """Return the clipping threshold with the shortest interval, with a curvature limit for long rows.
 
         A score of length l with a residual at the threshold k belongs to a row of length l / k. A curvature limit L
-        shortens this score to the length ``L k^2 / l``.
+        reduces the length of this score to ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
@@ -526,7 +530,10 @@ class PerturbedHuber(PerturbedSquares):
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
-        """Release the Hessian: the sum of products of rows with residuals inside the threshold."""
+        """Release the Hessian: the sum of the outer products w w' over whitened rows w, clipped to a length.
+
+        Rows with residuals outside the threshold contribute zero.
+        """
         at, m = last.at, self.m
         hessian = Sum("hessian", at.hessian_rows, Products(m), self.keep)
         question = self.held(hessian, entry_sd(self.ask, hessian, self.by), at, HELD_NOISE)
@@ -539,7 +546,7 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of least squares and one more: the step times the information that shortening removed."""
+        """Return the errors of least squares and one more: the step times the information that clipping removed."""
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

@@ -206,10 +206,10 @@ def with_squares_of_products(
 ) -> KnownMoments:
     """Release mean squares of standardised products of columns; sums of columns do not determine them (stage 0d).
 
-    Rows with large products are the longest rows, and the release of the coarse matrix shortens them. According to the
-    coarse matrix alone, the variance of a squared column would be about half the true variance. A row contributes
-    ``(z / WIDE)^2`` for each product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most
-    1.
+    Rows with large products are the longest rows, and they are clipped in the release of the coarse matrix. According
+    to the coarse matrix alone, the variance of a squared column would be about half the true variance. A row
+    contributes ``(z / WIDE)^2`` for each product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each
+    sum by at most 1.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -233,8 +233,8 @@ def coarse(
 ) -> Start:
     """Release second moments of columns and response (stage 1, the coarse matrix); return starting coefficients.
 
-    Rows beyond a public length are shortened to this length. Directions about which the rows used have no information
-    are left out.
+    Rows longer than a public length are clipped to this length. Directions about which the rows used have no
+    information are left out.
 
     Parameters
     ----------
@@ -289,12 +289,12 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared length to which rows are shortened for a release of second moments.
+    """Return the squared length to which rows are clipped for a release of second moments.
 
     Parameters
     ----------
     unit : float
-        Noise sd of an entry of the matrix if rows are shortened to length 1.
+        Noise sd of an entry of the matrix if rows are clipped to length 1.
     m : int
         Number of columns.
     rows : float
@@ -318,7 +318,7 @@ class Coarse:
     near_singular : bool
         Whether the smallest eigenvalue was raised, so that a second matrix is needed.
     moments : NoisyMatrix, optional
-        Released sum of products of predictors and response, if intervals use it.
+        Released sum of the outer products v v' over rows v of predictors and response, if intervals use it.
     """
 
     matrix: FloatArray
@@ -343,12 +343,12 @@ class Coarse:
         """Release second moments, and average each entry with its value in `known`, weighted by precision.
 
         Slopes are shrunk by the share of noise in the explained variance. If a response has rare large values, its
-        variance over shortened rows is too small. The variance is therefore at least its value in `known`.
+        variance over clipped rows is too small. The variance is therefore at least its value in `known`.
 
         Parameters
         ----------
         one : int, optional
-            Index of the constant column; the constant is not shortened.
+            Index of the constant column; clipping leaves the constant unchanged.
         whole : bool
             Whether the matrix has all columns of `known`; otherwise only the response's entry of `known` is used.
         """
@@ -375,7 +375,7 @@ class Coarse:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
-        """Release second moments of rows shortened to a public length, whose square is at most `limit`."""
+        """Release second moments of rows clipped to a public length, whose square is at most `limit`."""
         unit = entry_sd(ask, question, by)
         squared = np.clip(HELD_NOISE / 2 * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
         radius = np.sqrt(min(float(squared), limit))

@@ -123,7 +123,7 @@ class QuantileSteps:
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
         Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
-        are assumed than with "usual", and all shortened rows, not only a part, may affect the same coefficient.
+        are assumed than with "usual", and all clipped rows, not only a part, may affect the same coefficient.
     """
 
     noises: Noises = NORMAL
@@ -167,7 +167,7 @@ class PerturbedQuantile:
         Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
         Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
-        are assumed than with "usual", and all shortened rows, not only a part, may affect the same coefficient.
+        are assumed than with "usual", and all clipped rows, not only a part, may affect the same coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
         (`models/quantile_regression.py`). Above this limit, only the median has intervals.
@@ -500,7 +500,7 @@ class OneOrder(OneStep):
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
         """Return the query for the score of the check loss, smoothed with half-width h (0 without smoothing).
 
-        Rows longer than `radius` are shortened to the length `radius`.
+        Rows longer than `radius` are clipped to the length `radius`.
         """
         of, within = (
             ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
@@ -509,7 +509,7 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the score of rows shortened to `radius`, with products if they cost no extra budget."""
+        """Return the query for the score of rows clipped to `radius`, with products if they cost no extra budget."""
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
@@ -519,7 +519,7 @@ class OneOrder(OneStep):
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the length to which rows are shortened in the last score, chosen for the shortest interval."""
+        """Return the length to which rows are clipped in the last score, chosen for the shortest interval."""
         spread = self.tau * (1 - self.tau)
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
@@ -582,7 +582,7 @@ class OneOrder(OneStep):
 
         The first half-width belongs to the returned radius, the second to the smallest candidate radius. A larger
         radius causes more noise and needs a wider kernel. The radius minimises the sum of the noise and of the
-        information that shortening rows removes, both relative to the number of rows in the kernel.
+        information that clipping of rows removes, both relative to the number of rows in the kernel.
 
         Parameters
         ----------
@@ -730,7 +730,7 @@ class CheckSteps(OneOrder):
         return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
-        """Release the Hessian of the smoothed loss (half-width h), with rows shortened to the length `held`.
+        """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the length `held`.
 
         Eigenvalues are raised to at least their noise, and at least `PILOT_RIDGE` times the expected eigenvalue.
         """

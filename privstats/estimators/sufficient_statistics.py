@@ -104,7 +104,9 @@ class UnclippedSquares(Problem):
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def meat(self, start: Start, name: str) -> FloatArray:
-        """Release the sum of products of whitened scores, clipped at a radius that few normal scores exceed.
+        """Release the sum of the outer products s s' over the whitened scores s.
+
+        Scores are clipped at a radius that few scores of normal errors exceed.
 
         Rare outcomes may have scores longer than the clipping radius. Therefore the trace of the result is at least the
         trace under equal error variances.
@@ -113,7 +115,10 @@ class UnclippedSquares(Problem):
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
 
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
-        """Release the sum of products of scores; `longest` is an upper bound on the length of whitened rows."""
+        """Release the sum of the outer products s s' over scores s, clipped at a radius.
+
+        The argument `longest` is an upper bound on the length of whitened rows.
+        """
         m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
@@ -236,7 +241,7 @@ class Moments(UnclippedSquares):
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
-        """Return a note if the released mean and variance suggest that all responses are at the two bounds."""
+        """Return a note if the released mean and variance suggest that most responses are at the two bounds."""
         one, rows = self.box.intercept, self.sizes.rows
         if one is None:
             return ()
@@ -457,7 +462,11 @@ class Moments(UnclippedSquares):
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
     def noted(self, estimate: NormalEstimate | PointEstimate, both: NoisyMatrix) -> Estimate:
-        """Return the estimate with notes on the response, and on levels with counts below noise."""
+        """Return the estimate with a note on responses at the bounds, and notes on levels without coefficients.
+
+        Coefficients of a factor level are not reported if too few rows have this level. `both` is the released matrix
+        of second moments of the columns and the response.
+        """
         said = hidden_levels(self.box, self.counts(both), estimate, self.sizes.rows)
         return replace(estimate, remarks=(*estimate.remarks, *self.clamped(both), *said))
 

@@ -22,7 +22,7 @@ class SyntheticRows:
     Parameters
     ----------
     box : PublicBox
-        Public bounds and codes of the design's columns.
+        Public information about the design's columns.
     scales : Scales
         Released centres and scales of columns and response.
     levels : KeptLevels
