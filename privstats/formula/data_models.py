@@ -20,7 +20,8 @@ from privstats.formula.codebook import Declarations, declaration, located
 from privstats.formula.declarations import Known
 
 BOUND_NAMES = ("ge", "gt", "le", "lt")  # names of bounds in pydantic
-CHECKS = {  # by check of pandera: the pydantic name of each bound in the check, by its pandera name
+# for each check of pandera: the pydantic names of the bounds, by the names of the check's arguments in pandera
+CHECKS = {
     "in_range": {"min_value": "ge", "max_value": "le"},
     "greater_than_or_equal_to": {"min_value": "ge"},
     "greater_than": {"min_value": "gt"},

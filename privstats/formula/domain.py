@@ -99,10 +99,10 @@ class Domain(Mapping[str, Known]):
     def hint(
         self, column: str, mean: float | None = None, sd: float | None = None, shares: Mapping[Any, float] | None = None
     ) -> Domain:
-        """Return a domain with a hint about the distribution of a column, which plans use in their forecasts.
+        """Return a domain with a hint about the distribution of a column, which plans use to forecast widths.
 
-        Hints have no other effect: a fit, its cost and its digest are the same without them. A wrong hint makes
-        forecasts wrong. Write hints from public knowledge, such as a codebook or an earlier publication.
+        Hints have no other effect: a fit, its cost and its digest are the same without them. A wrong hint makes the
+        forecast interval widths wrong. Write hints from public knowledge, such as a codebook or an earlier publication.
 
         Parameters
         ----------

@@ -1,4 +1,7 @@
-"""Hints: public knowledge of a column's usual values, for forecasts only; no code that reads rows uses hints."""
+"""Hints: public knowledge of a column's usual values.
+
+Hints are used only to forecast interval widths. No code that reads rows uses hints.
+"""
 
 from __future__ import annotations
 

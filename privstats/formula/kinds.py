@@ -12,7 +12,8 @@ from privstats.errors import listed
 from privstats.formula.declarations import Dates, Known, Levels
 
 SLIP = 0.8  # smallest similarity of two names at which one name is taken for a misspelling of the other name
-DECLARED = {  # by kind of column: an example of a declaration, and the error text about a column without declaration
+# for each kind of column: an example of a declaration, and the error text about a column without a declaration
+DECLARED = {
     "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
     "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
     "truth": ("bool", "has truth values and is not declared; write {domain}"),
