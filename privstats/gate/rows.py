@@ -350,8 +350,8 @@ class _Cells:
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():
-            # the groups to gather get the numbers 1, ..., many; all groups before them get 0, and all groups after them
-            # many + 1: small integers are sorted fastest
+            # The selected groups k, k + 1, ... are renumbered 1, 2, ...; all earlier groups get the number 0, and all
+            # later groups get the number after the last selected group. Small integers are the fastest to sort.
             cells = np.clip(part[:, 0] - (k - 1), 0, many + 1).astype(np.min_scalar_type(many + 1))
             order = np.argsort(cells, kind="stable")
             ends = np.searchsorted(cells[order], np.arange(1, many + 2))

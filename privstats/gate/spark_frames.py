@@ -105,7 +105,7 @@ class PartTask:
         try:
             named = (pa.RecordBatch.from_arrays(rows.columns, names=self.work.reads) for rows in unpacked(batches))
             answer = self.work(number, RowPart(frames_of(named)))
-        except Exception:  # errors of Arrow: the cause may depend on the rows
+        except Exception:  # an error of Arrow: its text may depend on the rows, so it is not shown
             answer = Answer(number, 0, b"", None)
         row = [answer.part], [answer.rows], [answer.digest], [pickle.dumps(answer.units)]
         types = pa.int64(), pa.int64(), pa.binary(), pa.binary()
