@@ -32,10 +32,11 @@ class OrderStatisticEstimate(Estimate):
     """Estimates, each with an interval between two order statistics that were released at one confidence level.
 
     Intervals of contrasts are computed from the two ends of the interval of each estimate (recovery of variances, Zou
-    and Donner 2008): squared lengths of independent estimates add up; lengths of dependent estimates add up, which is
-    valid for any dependence. For a confidence level other than the released level, the length of an interval in ranks
-    is computed from the sampling error and the known noise of ranks. Lengths in the user's units are then multiplied by
-    the ratio of the two lengths in ranks, which is exact for a flat density.
+    and Donner 2008). Half-lengths are the distances from an estimate to the ends of its interval. For independent
+    estimates, squared half-lengths add up; for dependent estimates, half-lengths add up, which is valid for any
+    dependence. For a confidence level other than the released level, the length of an interval in ranks is computed
+    from the sampling error and the known noise of ranks. Lengths in the user's units are then multiplied by the ratio
+    of the two lengths in ranks, which is exact for a flat density.
 
     Parameters
     ----------
@@ -168,9 +169,9 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return the lengths of the intervals of ``R theta`` below and above the estimates, shape (q, 2).
+        """Return the distances from the estimates of ``R theta`` to the two ends of their intervals, shape (q, 2).
 
-        The lengths are NaN if an estimate that enters ``R theta`` has no interval.
+        The distances are NaN if an estimate that enters ``R theta`` has no interval.
         """
         below, above = self.centre - self.lower, self.upper - self.centre
         known = np.nan_to_num(np.stack([below, above]) * self._ratio(alpha))
@@ -203,7 +204,12 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray((R != 0) @ np.isnan(self.lower + self.upper))
 
     def _together(self, lengths: FloatArray) -> FloatArray:
-        """Return combined lengths, shape (q,): sums within a group of rows, root sums of squares between groups."""
+        """Return half-lengths of intervals (or std errors) of q linear combinations of k estimates, shape (q,).
+
+        `lengths` has the contribution of each estimate to each combination, shape (q, k). Contributions of estimates
+        from the same group of rows are added, which is valid under any dependence. Different groups are independent, so
+        the result is the root of the sum of the groups' squared sums.
+        """
         sums = [lengths[:, self.cell == one].sum(axis=1) for one in np.unique(self.cell)]
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 

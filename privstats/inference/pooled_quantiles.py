@@ -36,9 +36,11 @@ class PooledRanks:
 def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) -> OrderStatisticEstimate:
     """Return the weighted mean of quantile estimates; the lower and the upper sides of intervals are pooled separately.
 
-    For fits on disjoint rows, the squared weighted lengths of each side add up (Zou and Donner 2008). For fits on the
-    same rows, the squared parts due to noise add up, and the parts due to the common sampling error add up without
-    squares. Weights are inverse to the squared interval lengths, or to their parts due to noise on the same rows.
+    The lower side of an interval extends from the lower end to the estimate, and the upper side from the estimate to
+    the upper end. For fits on disjoint rows, the squared weighted lengths of each side add up (Zou and Donner 2008).
+    For fits on the same rows, the squared parts due to noise add up, and the parts due to the common sampling error add
+    up without squares. Weights are inverse to the squared interval lengths, or to their parts due to noise on the same
+    rows.
     """
     first = estimates[0]
     R = np.eye(len(first.names))
