@@ -338,9 +338,10 @@ class ClippedExponential(RowLoss):
         return self.limit * (1 + y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return a bound on the rounding error of the computed slope at y, in units in the last place.
+        """Return a bound on the rounding error of the slope at the response y, in units in the last place.
 
-        Where the slope is not clipped, ``exp(eta)`` is below 1 + y.
+        The slope is the derivative of the loss with respect to the linear predictor eta. Where the slope is not
+        clipped, ``exp(eta)`` is below 1 + y, so the rounding error of ``exp(eta) - y`` is bounded in terms of 1 + y.
         """
         return self.limit * (8 * (1 + y))
 

@@ -251,7 +251,7 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P shortened to `radius`, and eta = z'theta."""
+    """Scores ``weight w psi(eta, y)`` of rows z, with w = z'P clipped to length `radius`, and eta = z'theta."""
 
     loss: Loss
     P: FloatArray
