@@ -86,25 +86,29 @@ def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> Fl
 
 
 def sample_body(rng: Rng, size: int, q: int) -> Parts:
-    """Return `size` independent uniform points of the body K, up to rounding: their coordinates of the three kinds.
+    """Return `size` independent uniform points u of the body K, up to rounding.
 
-    This sampler replaces Algorithm 8 of Awan and Slavkovic (2021). Given the linear coordinates, the square and the
-    cross-product coordinates are independent and uniform on intervals around 0, with half-lengths ``2 - 2 (d_j)_+^2``
-    and ``2 - (d_j + d_k)_+``. The density of the linear coordinates is proportional to the product of these
-    half-lengths. Let A be the set of indices with d_j = |u_j| - 1 > 0, let k be their number, and let t_j = 1 - |u_j|
-    for the indices outside A. Then the density is proportional to ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i +
-    d_j) / 2) prod_{not A} h(t_j)`` with ``h(t) = prod_A (1 - (d_i - t)_+ / 2)``. Given A and the d_i of A, the t_j are
-    independent with density h / J, where ``J = int_0^1 h``. The t_j are drawn by rejection from the uniform law, since
-    h <= 1.
+    A point is given by its q linear coordinates u_j, its square coordinates u_jj and its cross-product coordinates u_ij
+    (see the module).
+
+    This sampler replaces Algorithm 8 of Awan and Slavkovic (2021). Let ``d_j = |u_j| - 1``. Given the linear
+    coordinates, the other coordinates are independent and uniform on intervals around 0: u_jj on an interval with
+    half-length ``2 - 2 (d_j)_+^2``, and u_ij on an interval with half-length ``2 - (d_i + d_j)_+``. The density of the
+    linear coordinates is proportional to the product of these half-lengths. Let A be the set of indices with d_j > 0,
+    and let k be the number of these indices. For the indices outside A, let ``t_j = -d_j``. Then the density is
+    proportional to ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i + d_j) / 2) prod_{not A} h(t_j)`` with ``h(t) =
+    prod_A (1 - (d_i - t)_+ / 2)``. Given A and the d_i of A, the t_j are independent with density h / J, where J is the
+    integral of h over [0, 1]. The t_j are drawn by rejection from the uniform law, since h <= 1.
 
     Integration over the t_j gives the target density of the d_i, ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i +
     d_j) / 2) J^{q - k}``. Because of ``1 - x <= e^{-x}`` and Hoelder's inequality, the target density is at most
     ``prod_A g_k(d_i)``, with ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}`` and ``M_k(d) = int_0^1 (1
-    - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``. The function g_k is decreasing. So a step
-    function whose value on each of the CELLS cells is g_k at the left end of the cell is nowhere smaller than g_k. This
-    step function is the envelope. A proposal consists of a number k, drawn with probability proportional to ``C(q, k)
-    (int envelope)^k``, and of k independent numbers d_i, drawn from the envelope. The proposal is accepted with a
-    probability equal to the target density divided by the product of the envelopes at the d_i.
+    - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``. The function g_k is decreasing. The
+    interval [0, 1] is divided into `CELLS` equal cells. The step function whose value on a cell is g_k at the left end
+    of the cell is therefore nowhere smaller than g_k. This step function is the envelope. A proposal consists of a
+    number k, drawn with probability proportional to ``C(q, k) (int envelope)^k``, and of k independent numbers d_i,
+    drawn from the envelope. The proposal is accepted with a probability equal to the target density divided by the
+    product of the envelopes at the d_i.
     """
     linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
     done = 0

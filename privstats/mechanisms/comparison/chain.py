@@ -46,9 +46,9 @@ def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
     """Return an approximate geometric median of at least one row, shape (d,), found by descent from `start`.
 
     The first steps reduce the loss, the sum of the rows' distances, until rounding errors prevent a further reduction.
-    The next steps reduce the norm of the score. Each step is the best of several candidates: a full Newton step, two
-    shortened Newton steps, a Weiszfeld step (with the correction of Vardi and Zhang 2000 at a row), and a step to the
-    nearest row.
+    The next steps reduce the norm of the score. Each step is the best of several candidates: a full Newton step, a
+    quarter and a sixteenth of a Newton step, a Weiszfeld step (with the correction of Vardi and Zhang 2000 at a row),
+    and a step to the nearest row.
     """
     theta = start
     for measure in (_loss, least_location_score):

@@ -44,8 +44,8 @@ class KNGMedian(Mechanism):
     Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates, theta is
     the last state of a Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law.
     A grid with a step below 2^-30 of the range is then refused, because the chain draws points as floats and not as
-    whole numbers. The time of a draw depends on the rows. For more than one coordinate the rate ``eps / (2 D)`` is at
-    most `SLOW`: a larger eps has no further effect.
+    whole numbers. The time of a draw depends on the rows and is not protected. For more than one coordinate the rate
+    ``eps / (2 D)`` is at most `SLOW`: a larger eps has no further effect.
     """
 
     gathers = 160

@@ -173,6 +173,9 @@ def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
 
 
 def _sent(exact: FloatArray, sd: FloatArray, step: float, rng: Rng) -> FloatArray:
-    """Return the exact answers plus normal noise; answers and noise are multiples of `step`."""
+    """Return the answers `exact` plus normal noise with std deviations `sd`, rounded to multiples of `step`.
+
+    The exact answers must already be multiples of `step`.
+    """
     noise: FloatArray = sd * rng.standard_normal(exact.shape)
     return exact + np.floor(noise / step + 0.5) * step

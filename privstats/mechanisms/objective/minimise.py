@@ -244,8 +244,8 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d), dtype=object)), *found, strict=True))
     # `steep` is an upper bound of the Hessian at every theta. Write a row v = z + e, with z a multiple of root and the
     # entries of e at most root / 2. Then vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a > 0, here 1 / 16, and |e|^2
-    # <= d root^2 / 4. So the sum of 17 ee' over the rows is at most 17 many d root^2 / 4. The term added for this sum
-    # is four times as large; the excess covers rounding.
+    # <= d root^2 / 4. So the sum of 17 ee' over n rows (`many`) is at most 17 n d root^2 / 4. The term added for this
+    # sum is four times as large; the excess covers rounding.
     steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 

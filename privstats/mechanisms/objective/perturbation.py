@@ -20,7 +20,7 @@ from privstats.privacy.release import Release
 GUARD = 0.01  # share of the budget for the guard: noise that covers the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of theta
 FARTHEST = 2.0**13  # largest length of the coefficient vector; longer vectors are shortened to this length
-ROUNDING = 2.0**-49 * FARTHEST  # allowance for 16 rounding errors: of coefficients, shortening and guard noise
+ROUNDING = 2.0**-49 * FARTHEST  # allowance for 16 rounding errors: coefficients, their shortening, guard noise
 # largest exponent in the formula of the ridge: a smaller exponent gives a larger ridge, which is private, too
 MOST_EXPONENT = 6.0
 
@@ -89,10 +89,10 @@ class ObjectivePerturbation(Mechanism):
     Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the two
     minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are shortened to a length
     of at most `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of
-    coefficients of this length, of the shortening, and of the sum of coefficients and noise. At small eps the scale of
-    the noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The certificate never fails
-    (`minimise`). Neighbouring relation: the relation of the query. A guarantee in mu is satisfied through a stricter
-    guarantee in eps.
+    coefficients of this length, of the multiplication that shortens them, and of the sum of coefficients and noise. At
+    small eps the scale of the noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The
+    certificate never fails (`minimise`). Neighbouring relation: the relation of the query. A guarantee in mu is
+    satisfied through a stricter guarantee in eps.
 
     Parameters
     ----------

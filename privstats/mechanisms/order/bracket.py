@@ -118,12 +118,14 @@ class RankBoxes:
         return np.asarray((length * ends).sum(axis=0) / 6)
 
     def draw(self, box: int, rng: Rng) -> IntArray:
-        """Return a uniform ordered point of the box with index `box`, as J ascending part numbers (see `Parts`).
+        """Return J ascending numbers of parts of grid cells (`Parts`), for a uniform ordered point of box number `box`.
 
-        One part is drawn uniformly from each side, independently. The J parts are rejected if their numbers do not
-        ascend. If k boundaries share a part, they are accepted with probability 1 / k!, the probability that k uniform
-        numbers in one part are in order. On average, at least one in J! proposals is accepted: if J numbers lie in the
-        J sides in any order, the sorted numbers also lie in the sides, because the ends of the sides ascend.
+        The box is the product of J intervals, its sides: one interval of part numbers for each boundary. A proposal
+        consists of one part drawn uniformly from each side, independently. It is rejected if the J part numbers do not
+        ascend. If k boundaries lie in the same part, the proposal is accepted with probability 1 / k!, the probability
+        that k uniform numbers in one part are in order. On average, at least one in J! proposals is accepted: if J
+        numbers lie in the J sides in any order, the sorted numbers also lie in the sides, because the lower ends of the
+        sides ascend, and so do the upper ends.
         """
         while True:
             x = rng.integers(self.a[:, box], self.b[:, box], None)

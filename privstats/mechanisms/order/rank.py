@@ -77,10 +77,10 @@ class Rank(Mechanism):
     changes by tau, tau - h'(n) or tau + h'(n). So S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows
     are replaced and may be missing, S is the larger of these two numbers (`bracket`).
 
-    *Levels without ends*: the ends of intervals are drawn only for levels whose intervals can have the stated
+    *Levels without intervals*: the ends of intervals are drawn only for levels whose intervals can have the stated
     confidence. The choice of these levels depends on the query's approximate number of values, `about`, which is public
     or released before, and not on the values (`Ends.hopeful`). The quantiles at all other levels are drawn separately,
-    without ends, with the share `PLAIN` of eps. The shares of the two draws add up to eps.
+    without the ends of intervals, with the share `PLAIN` of eps. The shares of the two draws add up to eps.
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
     usual median, the mid-point of the two middle values if n is even. The interpolation does not increase the
@@ -150,7 +150,8 @@ class Rank(Mechanism):
     ) -> FloatArray:
         """Return random quantiles, with the ends of the intervals that can have the stated confidence.
 
-        All other ends are NaN. `law` describes a draw of all quantiles with their ends.
+        The ends of all other intervals are NaN. `law` describes a draw of all quantiles and of the ends of all
+        intervals.
         """
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)

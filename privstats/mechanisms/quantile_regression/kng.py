@@ -47,8 +47,8 @@ class KNGQuantile(Mechanism):
     Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more coefficients, theta is the
     last state of a Markov chain of a fixed number of sweeps, and the guarantee holds for the chain's stationary law.
     The distance between the law of the last state and the stationary law is measured, not proved. The time of a draw
-    depends on the rows. The rate ``eps / (2 D)`` is at most `AMPLE`: a lower rate is more private, and a larger eps has
-    no further effect.
+    depends on the rows and is not protected. The rate ``eps / (2 D)`` is at most `AMPLE`: a lower rate is more private,
+    and a larger eps has no further effect.
 
     Parameters
     ----------

@@ -184,8 +184,8 @@ class Ties:
     def of(cls, target: Target) -> Ties | None:
         """Return the rows of a target density, or None if this storage is not possible.
 
-        It is not possible if there are more than DISTINCT different x, or if the x are so close to each other that
-        boxes become too long for the public grid (`LONGEST`).
+        It is not possible if the rows have more than `DISTINCT` different vectors x of predictors, or if these vectors
+        are so close to each other that boxes become too long for the public grid (`LONGEST`).
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
