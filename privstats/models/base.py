@@ -133,13 +133,13 @@ class Model(ABC):
 
     @property
     def known(self) -> Domain:
-        """Public declarations of the columns, without the hints that only forecasts use."""
+        """Public declarations of the columns, without the hints, which are used only to forecast interval widths."""
         assert isinstance(self.domain, Domain)
         return self.domain.without_hints()
 
     @property
     def hints(self) -> Mapping[str, Hint]:
-        """Hints about the columns, by name: assumptions for forecasts."""
+        """Hints about the columns, by name: assumptions from which interval widths are forecast."""
         assert isinstance(self.domain, Domain)
         return self.domain.hints
 

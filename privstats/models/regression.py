@@ -57,7 +57,7 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "expmech": ExponentialLeastSquares,
 }
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # largest number of coefficients and largest theta_bound for rejection sampling
-MOST_IN_HULL = 2  # largest number of predictors for hull noise; drawing the noise takes too long with more predictors
+MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
 MOST_MINIMISED = 300_000  # with more rows Newton steps are used: as precise as a perturbed minimiser, and faster
 # The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
 # number of rows, is computed in advance (`Carrying.forecast_noise`).
