@@ -40,7 +40,7 @@ class Total:
         return Total(tuple([a + b for a, b in zip(self.units, other.units, strict=True)]), self.step)
 
     def times(self, many: int) -> Total:
-        """Return the sum over the same rows if each row occurs `many` times."""
+        """Return the sum over the same rows if each row is repeated; `many` is the number of copies of each row."""
         return Total(tuple([unit * many for unit in self.units]), self.step)
 
     def value(self) -> FloatArray:

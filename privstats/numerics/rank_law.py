@@ -128,7 +128,7 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
     levels : int
         Number of quantiles whose intervals are drawn together.
     ends_only : bool
-        Whether the ends are drawn without the quantiles; otherwise each quantile is drawn between its two ends.
+        Whether only the ends of intervals are drawn; otherwise each quantile is drawn between the ends of its interval.
     confidence : float
         Confidence of the intervals, in (0, 1).
 
@@ -158,12 +158,12 @@ def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
     """Return the ascending target ranks of the ends of all intervals and, unless `ends_only`, of all quantiles.
 
-    For n values, the target of a quantile is ``T = level n``, and the targets of its ends are ``T - min(h, room)`` and
-    ``T + min(h, room)``, where h is the number that `Ends.reaches` returns, and room the number that `rooms` returns.
-    The target number of values in a cell (between two neighbouring targets) does not decrease as n grows. Proof:
-    ``min(h, room)`` increases, since both h and room increase. The remaining distance to the point half way to the next
-    quantile is ``max(0, room - h)``. Where room - h is positive it increases, because h is concave in n, and room is
-    linear in n and 0 at n = 0.
+    For n values, the target of a quantile is ``T = level n``, and the targets of its interval's ends are ``T - min(h,
+    room)`` and ``T + min(h, room)``, where h is the number that `Ends.reaches` returns, and room the number that
+    `rooms` returns. The target number of values in a cell (between two neighbouring targets) does not decrease as n
+    grows. Proof: ``min(h, room)`` increases, since both h and room increase. The remaining distance to the point half
+    way to the next quantile is ``max(0, room - h)``. Where room - h is positive it increases, because h is concave in
+    n, and room is linear in n and 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -194,14 +194,18 @@ def box_quantile(J: int, confidence: float) -> float:
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
     """Return the rate at which the log density may decrease with the largest rank error, under a budget eps.
 
-    Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let the margin m be ``c
-    / rate``, where c is the number that `box_quantile` returns. The target ranks are ``T = level n`` for the quantile
-    and ``T - h`` and ``T + h`` for the ends, with ``h = sqrt(a n + m^2)``. The derivatives of the targets with respect
-    to n differ from `level` by at most ``a / (2 m)``. So one more value changes a rank error by at most ``S =
-    max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2 rows S)``, so m is proportional to S, and S is the
-    positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c rows)``. If a value is replaced, a rank error
-    changes by at most 1. A replaced row may also become missing, so under "replace" the rate is computed with the
-    larger of S and 1.
+    The density is the density of a joint draw of the two ends of an interval for a quantile and, unless `ends_only` is
+    true, of the quantile. The probability of the quantile is `level`, the number of values is n, and a privacy unit has
+    at most `rows` values. The neighbouring relation `kind` is "add_remove" or "replace".
+
+    Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let m be the margin, in
+    ranks, that allows for the noise. It is ``c / rate``, where c is the margin at rate 1 (`box_quantile`). The target
+    ranks are ``T = level n`` for the quantile, and ``T - h`` and ``T + h`` for the ends of the interval, with ``h =
+    sqrt(a n + m^2)``. The derivatives of the targets with respect to n differ from `level` by at most ``a / (2 m)``. So
+    an added value changes a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2
+    rows S)``, so m is proportional to S, and S is the positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c
+    rows)``. If a value is replaced, a rank error changes by at most 1. A replaced row may also become missing, so under
+    "replace" the rate is computed with the larger of S and 1.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -246,7 +250,7 @@ class Ends:
     confidence : float
         Confidence of the intervals, in (0, 1).
     alone : bool
-        Whether the ends are drawn without the quantiles.
+        Whether the ends of the intervals are drawn without the quantiles.
     points : float
         Number of points of the public grid, on which all values and drawn numbers lie.
     """
