@@ -360,8 +360,11 @@ def _delta_at_order(rho: float, x: float) -> float:
 
 
 def _order_of_eps(rho: float, eps: float) -> float:
-    low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)  # low <= 1, so `_eps_at_order` is at most 3 rho + log(low)
-    high = 1 + (eps + math.log(2)) / (2 * rho)  # high >= 1: `_eps_at_order` is at least 2 high rho - log(2)
+    # lower limit of x: for x <= 1, `_eps_at_order` is at most 3 rho + log(x), which at x = low is at most eps
+    # (unless low is 1e-300)
+    low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)
+    # upper limit of x: for x >= 1, `_eps_at_order` is at least 2 x rho - log(2), which at x = high exceeds eps
+    high = 1 + (eps + math.log(2)) / (2 * rho)
     return low if _eps_at_order(rho, low) >= eps else _root(lambda x: _eps_at_order(rho, x) - eps, low, high)
 
 
