@@ -172,7 +172,7 @@ def unit_of(promise: Promise) -> str:
 
 
 def shared(promise: Promise) -> str:
-    """Return the name of a guarantee's parameter (eps, mu^2 or rho) in which costs and shares add up."""
+    """Return the name of the privacy parameter that is additive under composition: eps, mu^2 or rho."""
     return "mu^2" if isinstance(promise, GaussianDP) else promise.currency
 
 

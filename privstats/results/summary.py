@@ -225,7 +225,8 @@ class References:
         return cls(tuple(texts), {note.key: k for k, note in reversed([*enumerate(notes, start=1)])}, tuple(rows))
 
 
-# Keys of notes about all coefficients: on a fit without any estimates, and on a fit without any intervals.
+# Keys of the notes that concern all coefficients: NOTHING says why no coefficient has an estimate, NO_INTERVALS why no
+# coefficient has an interval.
 NOTHING = ("no level", "small weights")
 NO_INTERVALS = (
     "no inference",
