@@ -1,7 +1,9 @@
-"""Synthetic rows for forecasts: columns follow the hints of the user or, without hints, default assumptions.
+"""Synthetic rows from which the widths of confidence intervals are forecast before the data are read.
 
-Three properties of data widen intervals most and do not follow from bounds: unequal weights, rare outcomes and rare
-levels. If the hints do not settle these properties, two forecasts are made, and the expected width is a range.
+The columns follow the hints of the user or, without hints, default assumptions. Three properties of the data widen
+intervals most and cannot be derived from the public bounds of the columns: unequal weights, rare outcomes and rare
+levels. If the hints do not specify these properties, the widths are forecast under usual and under pessimistic
+assumptions, and the expected width is a range.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ ROWS = 4096
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
 SPREAD = 1 / 6  # residual standard deviation divided by the half-range of the response: a twelfth of the range
 HALF, LOW = 0.5, 0.05  # assumed mean of a response divided by its largest value, for links: binary, other responses
-RARE = 0.05  # share of rows at a rare level, or with a rare binary outcome, in the pessimistic forecast
-LIGHT = 0.1  # mean and standard deviation of weights, divided by the range of weights, in the pessimistic forecast
+RARE = 0.05  # share of rows at a rare level, or with a rare binary outcome, in the pessimistic assumption
+LIGHT = 0.1  # mean and sd of weights, divided by the range of weights, in the pessimistic assumption
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # number of points that represent a distribution, and largest absolute logit of a point
 PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random streams, one for each use
@@ -43,7 +45,7 @@ PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random s
 
 @dataclass(frozen=True)
 class Assumption:
-    """Assumptions of a forecast about the columns, in addition to the declarations of the columns.
+    """Assumptions about the columns, beyond their declarations, from which interval widths are forecast.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ def assumed_rows(
     residual: float | None,
     assumed: Assumption,
 ) -> BlockRows:
-    """Return the rows for a forecast, mapped by the design.
+    """Return the rows from which interval widths are forecast, mapped by the design.
 
     If all columns of the response have hints, the response is simulated from these hints, independently of the
     predictors.
@@ -153,7 +155,8 @@ def assumed_rows(
         frame = like.reset_index(drop=True)
     else:
         drawn = usual_rows(design.domain, design.reads, assumed.hints)
-        frame = drawn.head(max(n, 1))  # the same simulated rows for every n, so that forecasts change little with n
+        # the same simulated rows for every n, so that the forecast interval widths change little with n
+        frame = drawn.head(max(n, 1))
     if neighbors.unit is not None:
         frame = frame.assign(**{neighbors.unit: range(len(frame))})
     known = like is not None or _is_known(design, assumed.hints)

@@ -1,8 +1,8 @@
 """Forecasts of the standard errors and widths of intervals of a plan, before any budget is spent.
 
 The estimator is run on synthetic rows that represent the planned number of rows, with noise from a public random
-stream. Therefore the same code computes the forecast and the result. The forecast is the median of a few simulated
-fits.
+stream. Therefore the same code computes the forecast numbers and the result. A forecast number is the median of its
+values in a few simulated fits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FITS, FEWER, MOST = (
     range(9),
     range(3),
     45,
-)  # identifiers of the simulated fits in a usual and in a pessimistic forecast; largest number of fits for `like`
+)  # identifiers of the simulated fits under usual and under pessimistic assumptions; largest number of fits for `like`
 SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
 VAGUE = 1.5  # ratio of the quartiles of simulated widths above which a forecast for rows `like` is a range
 # number of averaged draws for a release of one rank, of several ranks together, and of coefficients
@@ -214,7 +214,7 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
 
 
 class _Repeated(RowValues):
-    """The vectors of the synthetic rows, repeated in the same order until they represent `many` rows."""
+    """The vectors of the synthetic rows, repeated in the same order up to a given number of rows (`many`)."""
 
     def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
         super().__init__(rows, question)

@@ -258,7 +258,7 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return the declarations of columns for which a hint (`Domain.hint`) would help the forecast most."""
+        """Return the declarations of columns for which a hint (`Domain.hint`) would improve forecast widths most."""
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
     @property

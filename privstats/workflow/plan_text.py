@@ -73,7 +73,7 @@ RELEASED = {  # descriptions of the releases, by the name of the query
     "mode": "the fullest bin or level",
 }
 FILLING = "predictors fill a part of their bounds"
-ASSUMPTIONS = {  # assumptions of a forecast about columns without hints, by function
+ASSUMPTIONS = {  # assumptions about columns without hints, from which interval widths are forecast, by function
     "lm": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
     "rq": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
     "glm": f"{FILLING}; the response does not depend on them.",

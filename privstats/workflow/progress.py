@@ -5,7 +5,7 @@ of passes (for the chosen branch, after the choice is released), and the number 
 public. Progress is shown in steps of one per cent, because the sizes of the chunks from a source may depend on rows. A
 mechanism may scan the rows several times for one answer, and the number of scans may depend on the rows; all scans for
 one answer count as one pass, and only the first scan changes the line. The moments at which the line changes reveal run
-times, which may depend on rows.
+times. Run times may depend on rows and are not protected, so an adversary must not watch the line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,15 @@ class Course:
         self.line = None if out is None else ProgressLine(name, rows, out)
 
     def turn(self, begun: Sequence[int], branch: str | None) -> bool:
-        """Record the beginning of a pass; return whether another pass with the same design may follow."""
+        """Record that a pass over the rows begins; return whether another pass with the same design may follow.
+
+        Parameters
+        ----------
+        begun : sequence of int
+            Number of passes begun with each design matrix, in the order of use; the new pass is included.
+        branch : str or None
+            Branch (method) that the estimator has chosen; None before the choice.
+        """
         planned = [self.turns[branch]] if branch in self.turns else list(self.turns.values())
         if self.line is not None:
             self.line.begin(sum(begun), max(map(sum, planned)))

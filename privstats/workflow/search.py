@@ -20,7 +20,7 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
-WITHIN = 0.01  # largest relative error of the result: a number that is smaller by this share does not suffice
+WITHIN = 0.01  # relative tolerance: with 1% fewer rows (or budget) than the result, intervals exceed the wanted width
 AIM = 0.003  # the next number to try exceeds the expected root by this share
 # relative distance from the lower limit, and from the upper limit, below which the root counts as near this limit
 NEARLY, BELOW = 0.0075, 0.015
@@ -146,7 +146,11 @@ class Fall:
     falling: int
 
     def root(self, rest: float, noise: float) -> float:
-        """Return the x at which the squared width ratio is 1; inf if there is no such x, NaN if a term is negative."""
+        """Return the number x at which ``rest x^-still + noise x^-falling`` is 1.
+
+        At this number of rows (or budget), the expected width is the wanted width. The result is inf if no x satisfies
+        the equation, and NaN if `rest` or `noise` is negative or NaN.
+        """
         if not (rest >= 0 and noise >= 0):
             return math.nan
         if self.still:
