@@ -111,9 +111,8 @@ class BlockRows:
 
     def accumulator(self, question: Sum) -> Plain | Fold:
         """Return an accumulator of the total of a query, starting at 0; accumulators of other rows may be merged."""
-        if question.folded and self.neighbors.unit is not None:
-            return Fold(question, self.neighbors.rows_per_unit)
-        return Plain(question)
+        folded = question.folded and self.neighbors.unit is not None
+        return Fold(question, self.neighbors.rows_per_unit) if folded else Plain(question)
 
     def values(self, question: Question) -> RowValues:
         """Return the rows' vectors for a query of the data, which only a mechanism may read."""

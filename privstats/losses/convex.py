@@ -98,7 +98,7 @@ class Logistic(RowLoss):
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
         """Return ``p (1 - p) exp(-reach)``: the derivative of ``log(p (1 - p))`` is 1 - 2p, between -1 and 1."""
-        curvature = self.derivatives(eta, y)[1]
+        _, curvature = self.derivatives(eta, y)
         return curvature * math.exp(-reach)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
