@@ -42,8 +42,8 @@ UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bou
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the largest eigenvalue of its noise (`edge`)
-# USUAL_PART: no coefficient is reported if the lower limit of the Hessian's eigenvalues exceeds this multiple of (the
-# largest curvature of a row's loss) / (number of coefficients).
+# USUAL_PART: eigenvalues of the Hessian below a limit, which is due to noise, are raised to the limit. No coefficient
+# is reported if this limit exceeds this multiple of (largest curvature of a row's loss) / (number of coefficients).
 USUAL_PART = 0.8
 MOST_QUESTIONS = 1000  # largest number of steps; each step is a query of the data in the plan
 MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains

@@ -192,10 +192,11 @@ class TiltedLogLink(LikelihoodStep):
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval, and the limit on the curvature of a row's loss.
+        """Return the clipping threshold that gives the shortest intervals, with the limit on the curvature of a row.
 
-        Scores of small counts are skewed, and rows with long scores may be too few to exceed the histogram's noise.
-        Therefore the expected bias of clipping under the model is computed with synthetic rows and added to the bound.
+        The bias bound of clipping follows from the released histogram of score lengths. If the response is a small
+        count, scores are skewed, and rows with long scores may be too few to exceed the noise of the histogram.
+        Therefore the expected bias under the model is computed with synthetic rows and added to the bias bound.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 

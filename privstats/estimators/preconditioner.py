@@ -271,10 +271,10 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Whiten again if the smallest eigenvalue of the coarse matrix is below noise (stage 1b); return the new start.
+    """Whiten again if noise exceeds the smallest eigenvalue of the second moments; return the new start (stage 1b).
 
-    Second moments of the whitened rows are released. Without the second whitening, the noise of the later Hessian would
-    also exceed the smallest eigenvalue, and coefficients of nearly collinear columns would not be reported.
+    Second moments of the whitened rows are released. Without the second whitening, noise would exceed the smallest
+    eigenvalue of the Hessian, too, and coefficients of nearly collinear columns would not be reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start

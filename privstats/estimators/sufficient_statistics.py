@@ -60,8 +60,8 @@ class SufficientStatistics:
         then computed from the moments).
     ridge : float or "adaptive", optional
         Penalty on squared coefficients of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6).
-        "adaptive" raises the number of rows and the smallest eigenvalue of the predictors' moments above the noise.
-        Penalised fits have no intervals.
+        With "adaptive", the penalty is the smallest one with which the eigenvalues of the predictors' released second
+        moments are at least as large as the noise. Penalised fits have no intervals.
     """
 
     noises: Noises = NORMAL

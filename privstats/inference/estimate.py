@@ -657,7 +657,7 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return the Satterthwaite degrees of freedom of variances `normal` with an estimated part `sampling`, (q,).
+        """Return Satterthwaite degrees of freedom of q variances `normal`, of which the parts `sampling` are estimated.
 
         The variance of the estimated part is ``2 sampling^2 / freedom``, plus the variance of the noise of its release.
         """

@@ -19,9 +19,9 @@ class Together:
     half : ndarray, shape (q,)
         Half-lengths of intervals that jointly cover with the requested probability.
     pvalues : ndarray, shape (q,)
-        Adjusted p-values. The value of a function is the probability that the error of any of the q functions, in its
-        std errors, is at least as large as the distance of this function's estimate from its hypothesis, after
-        deduction of the bias bound.
+        Adjusted p-values of the q hypotheses. Each hypothesis has the test statistic (|estimate - hypothesis| - bias
+        bound) / std error. Its adjusted p-value is the probability that the largest of the q standardised errors is at
+        least as large as this statistic.
     draws : int
         Number of joint draws of the errors.
     """

@@ -26,7 +26,7 @@ class Table(NormalEstimate):
 def counts_table(
     names: Sequence[str], counts: FloatArray, noises: tuple[Loading, ...], notes: Sequence[Note] = ()
 ) -> Table:
-    """Return the table of k released counts of rows; privacy noise is their only error, as they describe the data.
+    """Return the table of k released counts of rows of the data, whose only error is privacy noise.
 
     Parameters
     ----------

@@ -187,7 +187,8 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    # candidates for the kind of the result, one guarantee each; for (eps, delta), the guarantee with the largest delta
+    # The result is of the kind of one of the guarantees. `kinds` has one guarantee of each kind, into which the others
+    # are translated: of several (eps, delta)-guarantees, the one with the largest delta.
     kinds = {type(one): one for one in reversed(by_delta)}
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)

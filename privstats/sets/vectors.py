@@ -409,7 +409,7 @@ class BoxProducts(Packed):
 
     def distance(self, norm: str) -> float:
         distance, length = self._geometry(norm, True)[0]
-        return max(distance, length) if self.counted else distance  # a row of weight 0 contributes zero
+        return max(distance, length) if self.counted else distance  # `length`: distance from a row of weight 0
 
     def length(self, norm: str, exchange: bool = True) -> float:
         if self.intercept and not self.counted:

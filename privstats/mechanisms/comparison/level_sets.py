@@ -313,9 +313,11 @@ def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatAr
 def residual_bounds(
     norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of ||A theta - b||, one per shell, and a vector y of dual norm at most 1, shape (d,).
+    """Return lower bounds of ||A theta - b|| over theta in shells, one per shell, and a vector y, shape (d,).
 
-    The vector y gives the bound on the outermost shell by weak duality; y is zero if no positive bound is found.
+    A shell is the set of theta whose l1 norm lies between an entry of `inner` and the same entry of `outer`. The vector
+    y has dual norm at most 1 and gives the bound for the outermost shell by weak duality; y is zero if no positive
+    bound is found.
     """
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]

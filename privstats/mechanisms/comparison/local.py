@@ -165,7 +165,7 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangle of a a' plus noise, for each row a; entries of a are rounded, so products are exact."""
+    """Return the upper triangle of x x' plus noise for each row x of `a`; x is rounded so that products are exact."""
     step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
     a = toward_zero(a, step)
     i, j = np.triu_indices(a.shape[1])
