@@ -521,7 +521,8 @@ class NewtonSteps(LikelihoodStep):
         value = n * np.eye(m)
         if last.products is not None:
             target = max(clip.variance, 0.25 * n) * np.eye(m)
-            value, kept = last.products.shrunk(target), last.products.kept(target)
+            expected = self.informed(pilot.start, self.metric(pilot))
+            value, kept = last.products.shrunk(target, expected), last.products.kept(target)
             noise = last.products.mapped(kept**0.5 * np.eye(m))
         if not self.robust:
             dispersion = float(np.trace(matrix.power(-1.0) @ value)) / m if self.dispersed else 1.0

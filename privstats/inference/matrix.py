@@ -322,12 +322,12 @@ class NoisyMatrix:
         ratio = least / np.maximum(values, least / 100)
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
-    def shrunk(self, target: FloatArray) -> FloatArray:
-        """Return the released value, shrunk toward `target`; see `shrink_toward`.
+    def shrunk(self, target: FloatArray, expected: FloatArray | None = None) -> FloatArray:
+        """Return the released value, shrunk toward `target`; see `shrink_toward`, also for `expected`.
 
         This is a covariance estimate in the manner of Ledoit and Wolf (2004), with known noise variance.
         """
-        return shrink_toward(self.value, target, float(np.trace(self.mean_square())))
+        return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 
     def kept(self, target: FloatArray) -> float:
         """Return the share of the squared distance between the released value and `target` that is not due to noise."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-LEAST_PART = 0.4  # lower limit of eigenvalues of a shrunk matrix, relative to the target's mean eigenvalue
+LEAST_PART = 0.4  # lower limit of a shrunk matrix along a direction, relative to the target's mean eigenvalue
+LEAST_SDS = 2.3  # noise sds of an entry that are added to a limit which is lower because a smaller value is expected
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:
@@ -27,7 +28,9 @@ def kept_share(gap: FloatArray, noise: float) -> float:
     return max(0.0, 1 - noise / squared) if squared > 0 else 0.0
 
 
-def shrink_toward(matrix: FloatArray, target: FloatArray, noise: float) -> FloatArray:
+def shrink_toward(
+    matrix: FloatArray, target: FloatArray, noise: float, expected: FloatArray | None = None
+) -> FloatArray:
     """Return a noisy matrix, shrunk toward a target: the difference is multiplied by `kept_share`.
 
     Parameters
@@ -36,11 +39,18 @@ def shrink_toward(matrix: FloatArray, target: FloatArray, noise: float) -> Float
         Symmetric matrices; the target is positive definite.
     noise : float
         Expected squared Frobenius norm of the matrix's noise.
+    expected : ndarray, shape (p, p), optional
+        Expected value of the matrix, relative to the target's mean eigenvalue; by default the identity matrix.
 
     Returns
     -------
     ndarray, shape (p, p)
-        Positive definite matrix: each eigenvalue is at least `LEAST_PART` times the target's mean eigenvalue.
+        Positive definite matrix with a lower limit along each eigenvector of `expected`. The limit is `LEAST_PART`
+        times the expected value plus `LEAST_SDS` noise standard deviations of an entry, and at most `LEAST_PART` times
+        the target's mean eigenvalue.
     """
-    gap = matrix - target
-    return raise_eigenvalues(target + kept_share(gap, noise) * gap, LEAST_PART * float(np.trace(target)) / len(target))
+    gap, p, mean = matrix - target, len(target), float(np.trace(target)) / len(target)
+    values, V = np.linalg.eigh(np.eye(p) if expected is None else expected)
+    along = np.maximum(values, 0.0) * LEAST_PART * mean + LEAST_SDS * noise**0.5 / p
+    least = (V * np.minimum(along, LEAST_PART * mean)) @ V.T
+    return least + raise_eigenvalues(target + kept_share(gap, noise) * gap - least)

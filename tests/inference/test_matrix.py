@@ -218,6 +218,15 @@ def test_shrinkage_moves_toward_the_target_by_the_share_of_noise():
     assert np.linalg.eigvalsh(with_value(np.diag([1.0, -5.0])).nearest_positive()).min() == pytest.approx(0, abs=1e-12)
 
 
+def test_a_shrunk_matrix_is_not_raised_far_beyond_a_small_expected_value():
+    """Scores at a rare level, whose rows a ridge holds, vary little: their variance was put at .4 of the others'."""
+    expected, truth = np.diag([1.0, 1.0, 0.05]), np.diag([100.0, 100.0, 5.0])
+    precise, noisy = with_value(truth, 1e-6), with_value(np.diag([100.0, 100.0, -50.0]), 1.0)
+    np.testing.assert_allclose(precise.shrunk(100 * np.eye(3), expected), truth, atol=0.1)
+    assert precise.shrunk(100 * np.eye(3))[2, 2] >= 40 - 1e-6
+    assert 2 <= np.linalg.eigvalsh(noisy.shrunk(100 * np.eye(3), expected)).min() < 40
+
+
 def test_a_matrix_without_noise_is_known():
     A = NoisyMatrix.known(np.diag([2.0, 1e-3]))
     assert not A.unidentified()[0].size and A.times(np.ones(2)).covariance().sum() == 0
