@@ -188,7 +188,7 @@ class Adaptive:
         chosen = self.branches[0]
         # Lengths are averaged harmonically over coefficients; a coefficient without an interval has length inf.
         if len(self.branches) > 1:
-            fewer = 1 / max(levels.told, 1 / box.c)
+            fewer = 1 / max(levels.told(box), 1 / box.c)
 
             def length(name: str) -> float:
                 method = branches[name]

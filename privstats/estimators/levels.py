@@ -26,6 +26,8 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions
 
+UNSEEN = 1e-8  # part of a coefficient in directions without information, beyond which it is not reported
+
 
 @dataclass(frozen=True, eq=False)
 class LevelConstant:
@@ -106,10 +108,12 @@ class KeptLevels:
         """Upper bound on the squared length of standardised rows at rare levels; the ridge guarantees this bound."""
         return HELD_LEAST * (len(self.ridge) + 1)
 
-    @property
-    def told(self) -> float:
-        """Share of the dimensions of theta about which the kept rows have information."""
-        return 1.0 if self.keep is None else 1 - self.hidden.shape[1] / len(self.hidden)
+    def told(self, box: PublicBox) -> float:
+        """Return the share of the coefficients, as the formula codes them, about which kept rows have information."""
+        if self.keep is None:
+            return 1.0
+        hidden = box.design.to_original(response=False)[0] @ self.hidden
+        return float((np.linalg.norm(hidden, axis=1) <= UNSEEN).mean())
 
     @property
     def rarest(self) -> float:
@@ -203,8 +207,10 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
             null = box.null_space(others)
             if null.shape[1] != 1:
                 continue
-            change = float(np.asarray(factor.contrasts, dtype=float)[level] @ null[list(factor.columns), 0])
-            change += 0.0 if box.intercept is None else float(null[box.intercept, 0])
+            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]  # any row at this level
+            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])
+            for one, at in zip(box.design.factors, row, strict=True):
+                change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
             found.append(LevelConstant(k, level, null[:, 0] / change))
     return tuple(found)
 
@@ -318,7 +324,7 @@ def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[Float
 def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
     """Return notes on the levels left out of the fit; for each factor, a left-out reference level has its own note."""
     notes, names = [], box.design.names
-    gone = np.linalg.norm(levels.hidden, axis=1) > 1e-8
+    gone = np.linalg.norm(levels.hidden, axis=1) > UNSEEN
     known: dict[str, Any] = {"sd": levels.sd, "needed": levels.needed, "budget": "this budget"}
     for factor, kept, counts in zip(box.design.factors, levels.kept, levels.counts, strict=True):
         rare, first = np.flatnonzero(~kept).tolist(), factor.reference

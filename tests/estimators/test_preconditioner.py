@@ -13,9 +13,10 @@ from privstats.estimators import one_step
 from privstats.estimators.base import NORMAL, PURE
 from privstats.estimators.frame import KnownMoments, PublicBox, held_response, standardised, with_products
 from privstats.estimators.frame import Scales as ReadScales
-from privstats.estimators.levels import KeptLevels, counts_from_sums
+from privstats.estimators.levels import KeptLevels, counts_from_sums, level_constants
 from privstats.estimators.preconditioner import cleared, complement, roots, white_levels
 from privstats.formula.design import bind_regression
+from privstats.losses.rows import AtLevels
 from tests.conftest import thinned
 from tests.estimators.conversation import Adaptive, fit_of
 
@@ -116,6 +117,30 @@ def test_columns_of_a_factor_are_white_and_rare_levels_short_whatever_the_coding
     lengths = (h[:, where] ** 2).sum(axis=1)
     assert lengths.max() <= kept.most_length * (1 + 1e-8) < 1 / shares["rare"]
     assert frame.mapped(R).longest(np.eye(box.c)[:, where]) ** 2 >= lengths.max() * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("formula", ["y ~ x + C(g) + C(h)", "y ~ C(g) + C(h) - 1", "y ~ C(h, Sum) + C(g) - 1 + x"])
+def test_the_constant_of_a_level_adds_one_in_its_rows_alone(formula):
+    """Without an intercept the constant of a reference level is a part of the other factor's columns: it was NaN."""
+    levels = {"g": list("abc"), "h": list("uvw")}
+    box = PublicBox(bind_regression(formula, {"x": (-1, 1), "y": (0, 1), **levels}))
+    rows = pd.DataFrame(list(itertools.product(*levels.values())), columns=list(levels)).assign(x=0.5, y=0.5)
+    z = np.asarray(box.design.block(rows).times(np.eye(box.width)))[:, : box.c]
+    constants = level_constants(box, tuple(np.ones(3, bool) for _ in levels))
+    assert len(constants) == 6
+    for one in constants:
+        factor = box.design.factors[one.factor]
+        at = rows["h" if "h" in factor.name else "g"] == factor.levels[one.level]
+        np.testing.assert_allclose(z @ one.direction, at.astype(float), atol=1e-9)
+
+
+@pytest.mark.parametrize(("coding", "told"), [("C(g)", 4 / 5), ("C(g, Sum)", 1 / 5), ("C(g) - 1", 4 / 5)])
+def test_what_kept_rows_tell_is_counted_in_coefficients(coding, told):
+    """All coefficients of Sum coding need all levels: the minimiser was preferred, and gave none of them."""
+    box = PublicBox(bind_regression(f"y ~ x + {coding}", {"x": (-1, 1), "y": (0, 1), "g": list("abcd")}))
+    kept = (np.array([True, True, True, False]),)
+    levels = replace(KeptLevels.none(box.c), keep=AtLevels(kept), hidden=box.null_space(kept))
+    assert levels.told(box) == pytest.approx(told)
 
 
 def test_no_row_of_the_domain_has_a_longer_score_than_the_lattice_of_the_box():
