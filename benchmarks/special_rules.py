@@ -74,7 +74,7 @@ RULES = {
         idle={"adaptive.with_squares_of_products": lambda ask, by, box, frame, known, *_: known},
     ),
     "ridge_of_rare_levels": Rule("rare_100", {"mu": 1.0}, idle=NO_RIDGE),
-    "white_levels": Rule("even_levels", {"eps": 1.0}, idle=AS_CODED),
+    "white_levels": Rule("even_levels", {"eps": 1.0, "mech": "objpert"}, idle=AS_CODED),
     "rare_levels_of_steps": Rule("taxi_payment", {"mu": 1.0}, idle=NO_RIDGE),
     "hidden_constants": Rule(
         "two_rare_levels",
