@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import repeat
-from operator import countOf
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
 COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's time units above a day, below a nanosecond
-PLAIN = {str, float, int, bool, type(None), type(pd.NA)}  # a dict looks up these types without foreign code
+PLAIN = {*map(id, (str, float, int, bool, type(None), type(pd.NA)))}  # ids of types that a dict looks up by itself
 
 
 @dataclass(frozen=True)
@@ -218,9 +218,10 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the codes of cells, given the mapping `place` from values to codes; -1 for a cell without a code.
 
-    Most cells are keys of the mapping, and these cells are looked up in one step.
+    Most cells are keys of the mapping, and these cells are looked up in one step. Types are compared by identity,
+    because a comparison or a set of types would run methods of their own metaclasses.
     """
-    plain = countOf(map(type, values), str) == len(values) or {*map(type, values)} <= PLAIN
+    plain = all(map(is_, map(type, values), repeat(str))) or {*map(id, map(type, values))} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
     codes = np.fromiter(found, np.intp, len(values))
     others = np.flatnonzero(codes < 0)

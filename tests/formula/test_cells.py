@@ -173,6 +173,19 @@ def test_no_code_of_a_cells_own_class_is_run():
     assert read(Spiteful("none")) == "none"
 
 
+@pytest.mark.parametrize("hashed", [lambda kind: Foreign.ran.append("hash") or hash(str), None])
+def test_no_code_of_the_type_of_a_cells_own_class_is_run(hashed):
+    """Such code could take the cell for a text, or fail, so that a failure would tell of one row."""
+    kind = type("Kind", (type,), {"__eq__": lambda *_: Foreign.ran.append("eq") or True, "__hash__": hashed})
+    strange = kind("Strange", (), {"__hash__": lambda _: Foreign.ran.append("cell") or hash("none")})()
+    del Foreign.ran[:]
+    for company in (["none"], ["none", 7]):
+        assert codes(LEVELS, column([*company, strange])).tolist() == [*codes(LEVELS, column(company)), -1]
+    assert np.isnan(numbers(column([strange]))).all()
+    assert unit_name(strange) is None
+    assert not Foreign.ran
+
+
 @pytest.mark.parametrize("filter_", ["error", "always", "ignore"])
 def test_nothing_warns_and_no_filter_of_the_process_changes_a_reading(filter_):
     with warnings.catch_warnings(record=filter_ != "error") as warned:
