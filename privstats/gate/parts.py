@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,9 @@ class RowPart:
     seen : dict
         The `BlockRows` of this part, mapped with the first design (key 0) and with the present design (key: the number
         of designs before it).
+    alone : threading.Lock
+        Lock of the task that reads this part: a message whose answer is lost may still read when its part is asked
+        again, and what a part keeps is made for one reader at a time.
     """
 
     in_memory = False
@@ -54,6 +58,7 @@ class RowPart:
     def __init__(self, frames: pd.DataFrame | Iterable[pd.DataFrame]) -> None:
         self.frames = [frames] if isinstance(frames, pd.DataFrame) else list(frames)
         self.seen: dict[int, Any] = {}
+        self.alone = threading.Lock()
 
     @property
     def n(self) -> int:

@@ -175,6 +175,26 @@ def test_what_is_shipped_shows_and_pickles_no_more_than_it_needs():
     assert UnitCount("nobody")(0, RowPart(frame())).units is None
 
 
+def test_a_part_is_read_by_one_task_at_a_time():
+    """Two would choose the rows of units, and keep blocks, with one another's numbers."""
+
+    class Slow(UnitCount):
+        def answer(self, number, part):
+            inside.append(number)
+            time.sleep(0.05)
+            most.append(len(inside))
+            inside.remove(number)
+            return super().answer(number, part)
+
+    inside, most, part = [], [], RowPart(data_of())
+    tasks = [threading.Thread(target=Slow("who"), args=(k, part)) for k in range(3)]
+    for one in tasks:
+        one.start()
+    for one in tasks:
+        one.join()
+    assert most == [1, 1, 1]
+
+
 def test_a_fit_has_parts_of_its_own_whatever_fit_reads_the_same_rows():
     work, data = UnitCount("who"), in_parts(data_of())
     one, other = ([part.key for part in DaskFrame(data)._partitions(work)] for _ in range(2))
