@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import warnings
 import weakref
@@ -33,6 +32,7 @@ PLAIN_STEPS: tuple[str, ...] = (
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 NAME = "privstats"  # name of the tasks of a pass
 TASK_BYTES = 1 << 26  # largest total size of the parts of a task with several parts, which are in memory together
+MESSAGES = set[str]()  # on a worker: tasks of messages that have arrived and not ended; they may wait for a thread
 TRIES, PAUSE = 5, 0.3  # attempts to call all workers; seconds of a pause, in which Dask notices a lost worker
 
 
@@ -197,21 +197,18 @@ async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any
 
     async def answers(task: list[tuple[int, Any]]) -> list[Answer]:
         parts = {number: dask_worker.data[key] for number, key in task if key in dask_worker.data}
-        return await loop.run_in_executor(pool, _answers_in_thread, dask_worker, work, parts)
+        MESSAGES.add(name := f"{NAME}-{uuid4()}")
+        return await loop.run_in_executor(pool, _answers_in_thread, name, work, parts)
 
     return [answer for some in await asyncio.gather(*map(answers, asked[dask_worker.address])) for answer in some]
 
 
-def _answers_in_thread(worker: Any, work: Work, parts: Mapping[int, RowPart]) -> list[Answer]:
-    """Return the answers of a task, which the worker lists among its running tasks (see `_running`)."""
-    thread = threading.get_ident()
-    with worker.active_threads_lock:
-        worker.active_threads[thread] = f"{NAME}-{uuid4()}"
+def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> list[Answer]:
+    """Return the answers of a task, which counts as running from its arrival on (see `_running`)."""
     try:
         return answers_of(work, [*parts], [*parts.values()])
     finally:
-        with worker.active_threads_lock:
-            del worker.active_threads[thread]
+        MESSAGES.discard(name)
 
 
 def answers_to_tasks(
@@ -303,9 +300,10 @@ def _have_ended(client: Any) -> bool:
 
 
 def _running(dask_worker: Any) -> set[tuple[int, str]]:
-    """Return the threads in which a worker runs tasks, each with the name of its task."""
+    """Return the tasks of messages that have not ended, and the threads in which a worker runs other tasks."""
     with dask_worker.active_threads_lock:
-        return {(thread, str(key)) for thread, key in dask_worker.active_threads.items()}
+        running = {(thread, str(key)) for thread, key in dask_worker.active_threads.items()}
+    return running | {(0, name) for name in set(MESSAGES)}
 
 
 def _told(tell: Callable[[], Any]) -> None:

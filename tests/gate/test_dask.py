@@ -1,5 +1,6 @@
 """Frames of Dask give the bits of a frame, each part once, the same rows in each pass; a failed task tells nothing."""
 
+import asyncio
 import logging
 import os
 import pickle
@@ -7,6 +8,7 @@ import signal
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from io import StringIO
 
@@ -251,6 +253,32 @@ def test_a_worker_that_is_lost_after_a_message_leaves_its_parts_to_tasks(monkeyp
     source._planned[work.reads, work.unit] = [None] * 6
     assert sorted(gather(source._on_workers(Client(), work), 6, {})) == [*range(6)]
     assert sorted(asked) == [[0], [2], [3], [4], [5]]
+
+
+def test_a_task_of_a_message_that_waits_for_a_thread_counts_as_running():
+    """Workers spoke again after Ctrl-C while it waited behind tasks of others, and it could write a warning then."""
+
+    class Worker:
+        address, data, active_threads, active_threads_lock = "a", {"one": 7}, {}, threading.Lock()
+
+    free, worker = threading.Event(), Worker()
+    with ThreadPoolExecutor(1) as pool:
+        worker.executors = {"default": pool}
+        pool.submit(free.wait)
+
+        async def asked():
+            message = dask_frames._answers_here(lambda number, part: (number, part), {"a": [[(4, "one")]]}, worker)
+            task = asyncio.ensure_future(message)
+            while not dask_frames.MESSAGES:
+                await asyncio.sleep(0.001)
+            waiting = dask_frames._running(worker)
+            free.set()
+            return waiting, await task
+
+        waiting, answers = asyncio.run(asyncio.wait_for(asked(), 30))
+    assert [name for _, name in waiting if name.startswith("privstats-")]
+    assert answers == [(4, 7)]
+    assert not dask_frames._running(worker)
 
 
 def test_a_fit_that_ends_leaves_another_one_silent():
