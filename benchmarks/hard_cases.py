@@ -72,6 +72,13 @@ def two_rare_levels(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(int)})
 
 
+def rare_and_varied(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of amounts with a reference level in .8 % of them, at which amounts vary seven times as much."""
+    x, g = rng.uniform(-1, 1, n), rng.choice(["rare", "a", "b"], n, p=[0.008, 0.592, 0.4])
+    shape = np.where(g == "rare", 0.5, 3.5)
+    return pd.DataFrame({"x": x, "g": g, "y": np.exp(0.4 * x + 0.3 * (g == "b")) * rng.gamma(shape, 1 / shape)})
+
+
 def straight(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows for which the model is right, with normal errors."""
     X = rng.uniform(-1, 1, (n, 2))
@@ -260,6 +267,9 @@ CASES = {
     "concave": Case(POPULATIONS["skewed"], promises=({"mu": 0.5}, {"mu": 1.0}, LARGE, {"eps": 4.0})),
     "right_skewed": Case(POPULATIONS["heavy"], promises=({"mu": 1.0}, LARGE, {"eps": 4.0})),
     **{f"rare_{k}": Case(lm(partial(rare, k), "y ~ x + C(g)", RARE), 20_000) for k in (5, 20, 50, 100, 400)},
+    "rare_and_varied": Case(
+        glm(rare_and_varied, "y ~ x + C(g)", {"x": (-1, 1), "g": ["rare", "a", "b"], "y": (0, 30)}, family="gamma")
+    ),
     "two_rare_levels": Case(
         glm(two_rare_levels, "y ~ x + C(g)", {"x": (0, 10), "g": ["p", "q", "r", "t"], "y": (0, 1)}),
         4000,

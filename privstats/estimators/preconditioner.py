@@ -399,13 +399,13 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 
 
 def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tuple[FloatArray, FloatArray]:
-    """Return matrices R and ridge, shape (c, c): a factor's columns of h'R are uncorrelated with mean square 1.
+    """Return matrices R and ridge, shape (c, c), such that a factor's columns of h'R are uncorrelated.
 
-    Let h be a row's standardised predictors. The mean squares include the ridge, by which each rare level counts as
-    frequent enough to have rows of squared length ``levels.most_length`` at most. Released counts of the levels
-    determine the second moments of a factor's columns. The dummies of k equally frequent levels, for example, have
-    second moments whose smallest eigenvalue is 1 / (k - 1), in the direction of the reference level. Noise in the
-    coarse matrix would hide this direction, and with it the coefficients of all levels.
+    Let h be a row's standardised predictors. The factor's columns of h'R have mean square 1. The mean squares include
+    the ridge, by which each rare level counts as frequent enough to have rows of squared length ``levels.most_length``
+    at most. Released counts of the levels determine the second moments of a factor's columns. The dummies of k equally
+    frequent levels, for example, have second moments whose smallest eigenvalue is 1 / (k - 1), in the direction of the
+    reference level. Noise in the coarse matrix would hide this direction, and with it the coefficients of all levels.
     """
     R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
     for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):
@@ -421,7 +421,10 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return what the share of each level lacks to 1 / `most_length`, the share of a level whose rows are so long."""
+    """Return the share of rows that each level lacks to 1 / `most_length`, shape (levels,); 0 for frequent levels.
+
+    Whitened rows at a level with the share s of the rows have a squared length of about 1 / s.
+    """
     return np.maximum(1 / most_length - shares, 0.0)
 
 

@@ -71,7 +71,10 @@ class DaskFrame:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
-        """Run a task on each partition of the rows; return the answers, one for each partition, in any order."""
+        """Run a task on each partition of the rows; return the answers, one for each partition, in any order.
+
+        `told` is not called: a pass that is answered by messages is short, and the answers of tasks come one by one.
+        """
         client, what = client_of_dask(), (work.reads, work.unit)
         if what not in self._planned:
             self._planned[what] = self._partitions(work)

@@ -49,8 +49,8 @@ class RowPart:
         The `BlockRows` of this part, mapped with the first design (key 0) and with the present design (key: the number
         of designs before it).
     alone : threading.Lock
-        Lock of the task that reads this part: a message whose answer is lost may still read when its part is asked
-        again, and what a part keeps is made for one reader at a time.
+        Lock that a task holds while it reads this part. If the answer to a message is lost, its task may still run when
+        the part is asked again; two tasks at once would change the blocks in `seen` together.
     """
 
     in_memory = False

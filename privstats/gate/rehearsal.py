@@ -32,7 +32,7 @@ GROUPS = 2  # number of groups of synthetic units: a total must be the sum of th
 UNITS, MOST_ROWS = 29, 2  # number of synthetic units, which have up to 3 rows; largest number of rows used per unit
 USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
 AT_ONCE = 1 << 18  # number of entries of contributions that are summed at a time
-NO_SHARES: Mapping[str, float] = MappingProxyType({})
+NO_SHARES: Mapping[str, float] = MappingProxyType({})  # each query is assumed to have the whole budget
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
 
 T = TypeVar("T")

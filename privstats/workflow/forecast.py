@@ -35,11 +35,8 @@ from privstats.privacy.promise import Neighbors, Promise, Relation
 from privstats.privacy.release import Release
 from privstats.workflow.assumed import ROWS, Assumption, assumed_rows
 
-FITS, FEWER, MOST = (
-    range(9),
-    range(3),
-    45,
-)  # identifiers of the simulated fits under usual and under pessimistic assumptions; largest number of fits for `like`
+FITS, FEWER = range(9), range(3)  # identifiers of the simulated fits under usual and under pessimistic assumptions
+MOST = 45  # largest number of simulated fits for `like`
 SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
 VAGUE = 1.5  # ratio of the quartiles of simulated widths above which a forecast for rows `like` is a range
 # number of averaged draws for a release of one rank, of several ranks together, and of coefficients
@@ -52,7 +49,7 @@ FORECAST = ["std_error", "width", "noise_share", "ratio"]
 OF_WIDTH = FORECAST.index("width")
 
 T = TypeVar("T")
-Fits = Mapping[int, FloatArray]  # widths of the intervals in simulated fits, by number of the fit
+Fits = Mapping[int, FloatArray]  # widths of the intervals in simulated fits, by identifier of the fit
 Settled = Callable[[Fits, list[str]], bool]  # of the fits so far and the names of the terms
 
 
@@ -66,7 +63,7 @@ class Expected:
         Columns std_error, width, noise_share, ratio and given, as in `Plan.expected`. Its attribute `attrs` has the
         branch that most simulated fits chose (key "branch").
     fits : mapping of int to ndarray
-        Widths of the intervals in each simulated fit, by its number; infinite if an interval is not reported.
+        Widths of the intervals in each simulated fit, by identifier; infinite if an interval is not reported.
     """
 
     table: pd.DataFrame

@@ -478,8 +478,8 @@ class Plan:
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], bounds: Bounds) -> Widths:
         """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept.
 
-        The simulation stops when further fits cannot change whether every width is at most the wanted width. `beyond`
-        has the simulated fits at a larger number of rows or budget.
+        The simulation stops when further fits cannot change whether every width is at most the wanted width. `bounds`
+        has what is known about the simulated fits at other numbers of rows or budgets.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:

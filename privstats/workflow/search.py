@@ -43,9 +43,9 @@ class Widths:
         Ratio of the expected to the wanted width, and share of the noise in the variance, for each term; NaN without an
         interval.
     fits : mapping of int to ndarray, shape (m,)
-        Ratios of the widths in each simulated fit, by its number; infinite if an interval is not reported.
+        Ratios of the widths in each simulated fit, by identifier; infinite if an interval is not reported.
     sure : bool
-        Whether these fits alone tell on which side of 1 the ratios lie, without bounds of others.
+        Whether these fits alone tell on which side of 1 the median ratios lie, without bounds of other fits.
     """
 
     ratios: FloatArray
@@ -69,9 +69,10 @@ class Bounds:
     Parameters
     ----------
     least, most : mapping of int to ndarray, shape (terms,)
-        Lower and upper bounds of the ratios, by the number of the fit; 0 and infinity for the other fits.
+        Lower and upper bounds of the ratios, by identifier of the fit; 0 and infinity for the other fits.
     rough : bool
-        Whether it only matters if widths are too large here, not by how much: where the search may end.
+        Whether it only matters on which side of 1 the ratios lie, not their values; so it is at a number at which the
+        search may end.
     """
 
     least: Mapping[int, FloatArray] = field(default_factory=dict)
@@ -81,7 +82,8 @@ class Bounds:
     def order(self, fits: Sequence[int]) -> list[int]:
         """Return the identifiers `fits` in the order in which the fits are simulated at the tried number.
 
-        Those come first that may decide: the widest but those that are already known as too wide, or narrow enough.
+        The fits with the largest lower bounds come first. Fits whose bounds already tell on which side of 1 they are
+        come last.
         """
         least = {fit: float(self.least[fit].max()) if fit in self.least else -math.inf for fit in fits}
         decided = {fit for fit in fits if least[fit] > 1 or (fit in self.most and self.most[fit].max() <= 1)}
@@ -91,8 +93,8 @@ class Bounds:
         """Return the median ratios of expected to wanted widths, or None if more fits must be simulated.
 
         The median of all fits lies between those for which the other fits are as narrow, or as wide, as they can be.
-        Between these two, it is estimated: the other fits are expected to differ from those at another number by as
-        much as the fits so far.
+        Between these two, it is estimated: the ratios in the other fits are expected to be their ratios at another
+        number, multiplied by the median change in the fits so far.
 
         Parameters
         ----------
@@ -104,6 +106,7 @@ class Bounds:
         Returns
         -------
         ndarray, shape (terms,), or None
+            The median ratios, one for each term.
         """
         made, rest = list(ratios.values()), [fit for fit in fits if fit not in ratios]
         nothing = np.zeros(len(made[0]))
@@ -169,9 +172,8 @@ class Fall:
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
         """Return the number of rows (or budget) at which the largest ratio of expected to wanted width is 1.
 
-        The result is extrapolated from two tried numbers.
-
-        If the widths fall faster than any sum of the two parts, a power law through both is used, unless they jump.
+        The result is extrapolated from two tried numbers. If the widths fall faster between them than the sum of the
+        two terms can, a power law through both numbers is used, unless the ratio of the widths exceeds ``exp(JUMP)``.
 
         Parameters
         ----------
@@ -181,7 +183,7 @@ class Fall:
         (x, r), (y, s) = a, b
         t = y / x  # ratio of the second tried number to the first
         noise = (r**2 - s**2 * t**self.still) / (1 - t ** (self.still - self.falling))
-        if noise > r**2 and abs(math.log(r / s)) < JUMP:  # no sum of the two parts falls as fast: a power law
+        if noise > r**2 and abs(math.log(r / s)) < JUMP:  # the sum of the two terms falls more slowly
             return x * r ** (math.log(t) / math.log(r / s))
         return x * self.root(r**2 - noise, noise)
 
