@@ -3,6 +3,12 @@
 `Design.block` and `Columns.block` return a block, which is never released. A public layout describes every column of
 the rows. Every function of rows is computed with one method, `Block.times`. Its result for a row depends on this row
 alone, exactly to the last bit.
+
+In a regression the product of a row's numbers and a public matrix is a sum of two exact products. The numbers are whole
+multiples of 2^-21 in [-1, 1]. A column of the matrix, with absolute entries that add up to less than 2^e, is rounded to
+whole multiples of 2^(e - 31), and what is left likewise. With the one as with the other, every sum of some of the
+products is a whole multiple of 2^(e - 52) below 2^(e + 1), which is a float: no order of additions, and no fused
+operation of a linear algebra library, rounds it.
 """
 
 from __future__ import annotations
@@ -15,12 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.numerics.exact import ROW_BITS
+from privstats.numerics.exact import ROW_BITS, step_of
 from privstats.numerics.law import FloatArray
 
 CHUNK = 8000  # rows computed at a time, so that they fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a product that are computed at a time
 REMEMBERED = 8  # number of matrices whose tables of summands are cached for the next block
+SLOPE_BITS = 52 - ROW_BITS  # bits of a column's coefficients, with which sums of products with numbers are exact
 
 Codes = NDArray[np.intp]
 Place = tuple[int | None, int | None]  # key of a coefficient table: indices of factor and number; None if there is none
@@ -103,39 +110,50 @@ class _Summand:
 
     A row contributes ``table[:, code] * number``, where `table` has one row per column of the product and one column
     per level, code is the row's level of the factor with index `factor`, and number is the row's value with index
-    `number`. If `number` is None, the multiplication is omitted; if `factor` is None, the table has a single column.
+    `number`. If `number` is None, the multiplication is omitted.
     """
 
-    factor: int | None
+    factor: int
     number: int | None
     columns: slice
     table: FloatArray
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _summands(layout: Layout, width: int, matrix: bytes) -> tuple[FloatArray, list[_Summand]]:
+def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray, list[Any], list[_Summand]]:
     """Return the summands of the product of rows and a matrix.
 
-    The first result is the constant summand, which is equal for all rows, shape (width, 1). The second result is the
-    list of the other summands, sorted by groups of `TOGETHER` columns of the product. The function is cached.
+    The first result is the constant summand, which is equal for all rows, shape (width, 1). The second result is a list
+    of pairs: a slice of the numbers, and the matrix by which these are multiplied, shape (width, numbers). The third
+    result is the list of the summands that depend on a factor, sorted by groups of `TOGETHER` columns of the product.
+    The function is cached.
 
     Parameters
     ----------
     layout : Layout
-    width : int
-        Number of columns of the matrix.
     matrix : bytes
         The entries of the matrix as bytes, because a key of the cache must be hashable.
+    on_grid : bool
+        Whether the numbers are multiples of 2^-21 in [-1, 1]; then the products with the numbers are exact.
     """
-    tables = layout.tables(np.frombuffer(matrix).reshape(layout.width, width))
+    tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
+    slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])
+    linear = [(slice(k, k + 1), slopes[:, k : k + 1]) for k in np.flatnonzero(slopes.any(axis=0)).tolist()]
+    if on_grid:
+        linear = [(slice(None), rounded := _rounded(slopes)), (slice(None), _rounded(slopes - rounded))]
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
-        some = np.flatnonzero(table.any(axis=0) if len(table) > 1 else table)
-        for _, columns in groupby(some.tolist(), lambda column: column // TOGETHER):
+        for _, columns in groupby(np.flatnonzero(table.any(axis=0)).tolist(), lambda column: column // TOGETHER):
             first, *others = columns
             span = slice(first, max(others, default=first) + 1)
             summands.append(_Summand(factor, number, span, np.ascontiguousarray(table[:, span].T)))
-    return constant, sorted(summands, key=lambda one: one.columns.start // TOGETHER)
+    return constant, linear, sorted(summands, key=lambda one: one.columns.start // TOGETHER)
+
+
+def _rounded(slopes: FloatArray) -> FloatArray:
+    """Return coefficients of a row's numbers, rounded such that their product with numbers on the grid is exact."""
+    step = np.array([step_of(size, SLOPE_BITS) for size in np.abs(slopes).sum(axis=1).tolist()])[:, None]
+    return np.rint(slopes / step) * step
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -187,27 +205,20 @@ class Block:
         Returns
         -------
         ndarray, shape (n, k), in column-major order
-            The summands of an entry are added in a fixed order. No linear algebra library is used, because the result
-            for a row might then depend on the position of the row.
+            The summands of an entry are added in a fixed order. A linear algebra library computes sums that are exact,
+            or that have one summand, and no others: the result for a row might then depend on the row's position.
         """
-        given = np.asarray(matrix, dtype=float).reshape(self.layout.width, -1)
-        constant, summands = _summands(self.layout, given.shape[1], given.tobytes())
+        on_grid = self.numbers.dtype == np.float32
+        constant, linear, summands = _summands(self.layout, np.asarray(matrix, dtype=float).tobytes(), on_grid)
         out, many = np.empty((len(constant), len(self))), CHUNK * TOGETHER // min(max(len(constant), 1), TOGETHER)
-        for start in range(0, len(self), many):
-            rows = slice(start, start + many)
+        for rows in (slice(start, start + many) for start in range(0, len(self), many)):
+            numbers = self.numbers[rows].T.astype(np.float64, copy=False)
             out[:, rows] = constant
+            for some, slopes in linear:
+                out[:, rows] += slopes @ numbers[some]
             for one in summands:
-                table = one.table
-                if one.factor is not None:
-                    table = np.take(table, self.codes[one.factor][rows], axis=1, mode="clip")
-                if one.number is not None:
-                    number = self.numbers[rows, one.number].astype(np.float64, copy=len(table) == 1)
-                    if len(table) == 1:  # one column: vectors are faster than matrices with one row
-                        number *= table[0]
-                        out[one.columns.start, rows] += number
-                        continue
-                    table = table * number
-                out[one.columns, rows] += table
+                table = np.take(one.table, self.codes[one.factor][rows], axis=1, mode="clip")
+                out[one.columns, rows] += table if one.number is None else table * numbers[one.number]
         return out.T
 
     @property

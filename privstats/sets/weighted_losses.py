@@ -13,7 +13,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # factor by which lowered weights are multiplied, to cover rounding errors of lengths
+MARGIN = 1 - 1e-14  # factor of shortened x and of lowered weights, to cover rounding errors of lengths
 LARGEST = 1e150  # limit to which the absolute values of entries are clamped first, so that squares are finite
 
 
@@ -83,7 +83,7 @@ class WeightedLosses(Set):
         rows = np.clip(np.nan_to_num(rows, posinf=LARGEST, neginf=-LARGEST), -LARGEST, LARGEST)
         weight, x, y, offset = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1]
         length = np.sqrt(squared_length(x))
-        x = x * np.minimum(1.0, self.longest / np.maximum(length, 1e-300))[:, None]
+        x = x * np.where(length > self.longest, self.longest * MARGIN / np.maximum(length, 1e-300), 1.0)[:, None]
         squared = squared_length(x)
         size = {"l1": _absolute_sum, "l2": lambda _: np.sqrt(squared), "linf": _largest_entry}[self.geometry](x)
         y = np.clip(y, *self.y)

@@ -1,5 +1,8 @@
 """Blocks: numbers on the grid, codes, and products with public matrices that depend on their own row, bit by bit."""
 
+import itertools
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,11 +81,10 @@ def test_terms_are_products_of_a_number_and_what_a_code_looks_up():
     assert len(block) == 3
 
 
-def one_by_one(block, matrix):
-    """Return the product of single rows, with the summands in the order of the layout."""
-    out = np.zeros((len(block), matrix.shape[1]))
-    by_number, by_code = np.zeros((block.layout.numbers, matrix.shape[1])), {}
-    for term in block.layout.terms:
+def tables_of(layout, matrix):
+    """Return the tables of a product: of the constant, of the numbers, and of pairs of a factor and a number."""
+    constant, linear, by_code = np.zeros(matrix.shape[1]), np.zeros((layout.numbers, matrix.shape[1])), {}
+    for term in layout.terms:
         slopes, shifts = (
             sum((table[:, [j]] * matrix[column] for j, column in enumerate(term.columns)), 0.0)
             for table in (term.slopes, term.shifts)
@@ -92,24 +94,66 @@ def one_by_one(block, matrix):
                 if table.any():
                     by_code[key] = by_code.get(key, 0.0) + table
         else:
-            out += shifts[0]
-            by_number[term.number if term.number is not None else 0] += slopes[0] * (term.number is not None)
-    for number, slopes in zip(block.numbers.T, by_number, strict=True):
-        out += number[:, None] * slopes
+            constant += shifts[0]
+            linear[term.number if term.number is not None else 0] += slopes[0] * (term.number is not None)
+    return constant, linear, by_code
+
+
+def in_parts(linear):
+    """Return coefficients of numbers as two parts: multiples of 2^(e - 31) whose sizes add up to less than 2^e."""
+    parts = []
+    for _ in range(2):
+        sizes = np.abs(linear).sum(axis=0)
+        step = np.array([2.0 ** (int(np.floor(np.log2(size))) + 1 - 31) if size else 1.0 for size in sizes])
+        parts.append(np.rint(linear / step) * step)
+        linear = linear - parts[-1]
+    return parts
+
+
+def one_by_one(block, matrix, on_grid):
+    """Return the product of single rows, with the summands in the order of the layout."""
+    constant, linear, by_code = tables_of(block.layout, matrix)
+    numbers, out = block.numbers.astype(float), np.repeat(constant[None], len(block), axis=0)
+    for part in (
+        in_parts(linear) if on_grid else [slopes * np.eye(len(linear))[:, [k]] for k, slopes in enumerate(linear)]
+    ):
+        out += sum(numbers[:, [k]] * slopes for k, slopes in enumerate(part))  # a part is exact, in any order
     for (factor, number), table in by_code.items():
-        out += table[block.codes[factor]] * (1.0 if number is None else block.numbers[:, [number]])
+        out += table[block.codes[factor]] * (1.0 if number is None else numbers[:, [number]])
     return out
 
 
+WIDE = ("y ~ x * k * g + z:g", "y ~ C(g, Helmert) * z + C(k, Sum)", "y ~ 0 + (x + z) ** 2 + poly(x, 7)")
+
+
 @pytest.mark.parametrize("rows", [1, 37, 2 * CHUNK + 1])
-def test_a_product_has_the_bits_of_its_summands_added_one_by_one(rows):
+@pytest.mark.parametrize("offset", [None, "z"])
+def test_a_product_has_the_bits_of_its_summands_added_one_by_one(rows, offset):
     rng = np.random.default_rng(rows)
-    for formula in ("y ~ x * k * g + z:g", "y ~ C(g, Helmert) * z + C(k, Sum)", "y ~ 0 + (x + z) ** 2 + poly(x, 7)"):
-        block = bind_regression(formula, INCOMPLETE).block(frame(rows))
+    for formula in WIDE:
+        block = bind_regression(formula, INCOMPLETE, offset=offset).block(frame(rows))
         width = block.layout.width
         dense = rng.standard_normal((width, width + 9))
         for matrix in (dense, np.eye(width), np.triu(dense), dense * (rng.uniform(size=dense.shape) < 0.2), 0 * dense):
-            np.testing.assert_array_equal(block.times(matrix), one_by_one(block, matrix))
+            np.testing.assert_array_equal(block.times(matrix), one_by_one(block, matrix, offset is None))
+
+
+def test_the_parts_of_a_product_with_numbers_on_the_grid_are_exact_and_nothing_is_lost():
+    """In fractions, which round nothing; parts of a few more bits would be rounded by floats."""
+    rng = np.random.default_rng(5)
+    p = 12
+    numbers = (rng.integers(-(2**21), 2**21 + 1, (300, p)) / 2.0**21).astype(np.float32)
+    terms = tuple(Term((k,), k, None, UNIT, ZERO) for k in range(p))
+    block = Block(np.ones(300, bool), np.asfortranarray(numbers), (), Layout(p, terms, p))
+    slopes = rng.standard_normal((p, 5)) * 10.0 ** rng.integers(-6, 7, (p, 5))
+    parts, found = in_parts(slopes), [block.times(part) for part in in_parts(slopes)]
+    whole = block.times(slopes)
+    for row, column in itertools.product(range(300), range(5)):
+        exact = [sum(Fraction(a) * Fraction(float(b)) for a, b in zip(part[:, column], numbers[row], strict=True))
+                 for part in parts]  # fmt: skip
+        assert [Fraction(one[row, column]) for one in found] == exact
+        assert whole[row, column] == float(exact[0]) + float(exact[1])
+    np.testing.assert_allclose(sum(parts), slopes, rtol=0, atol=2.0**-60 * np.abs(slopes).sum(axis=0).max())
 
 
 def test_an_empty_block_has_no_rows():
