@@ -140,12 +140,12 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])
     linear = [(slice(k, k + 1), slopes[:, k : k + 1]) for k in np.flatnonzero(slopes.any(axis=0)).tolist()]
     if on_grid:
-        linear = [(slice(None), rounded := _rounded(slopes)), (slice(None), _rounded(slopes - rounded))]
+        parts = (rounded := _rounded(slopes)), _rounded(slopes - rounded)
+        linear = [(slice(None), part) for part in parts if part.any()]
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
         for _, columns in groupby(np.flatnonzero(table.any(axis=0)).tolist(), lambda column: column // TOGETHER):
-            first, *others = columns
-            span = slice(first, max(others, default=first) + 1)
+            span = slice((some := [*columns])[0], some[-1] + 1)
             summands.append(_Summand(factor, number, span, np.ascontiguousarray(table[:, span].T)))
     return constant, linear, sorted(summands, key=lambda one: one.columns.start // TOGETHER)
 
