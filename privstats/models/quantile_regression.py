@@ -24,7 +24,7 @@ NORMS = ("hull", *OF_VECTORS)
 FEW_ROWS = 750.0
 # Limits of rows x eps / coefficients for a median regression. The exact sampler is used below the first limit, the
 # perturbed minimiser below the second limit.
-MEDIAN_ROWS = (550.0, 1500.0)
+MEDIAN_ROWS = (550.0, 3000.0)
 
 
 @dataclass(frozen=True, eq=False)
