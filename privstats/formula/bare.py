@@ -71,7 +71,7 @@ class BareFactor:
         present &= ~np.isnan(values)
         present |= self.complete
         numbers = np.where(present & ~np.isnan(values), values, 0.0)[:, None]
-        return Block(present, np.asfortranarray(numbers), (), plain_layout(1))
+        return Block(present, np.asfortranarray(numbers, dtype=float), (), plain_layout(1))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
         """Return `n` synthetic rows with the columns in `reads`, uniform on the domain and independent of any data."""

@@ -177,7 +177,8 @@ class Block:
     numbers : ndarray, shape (n, p), in column-major order
         In a regression: numbers within [-1, 1] that are whole multiples of 2^-21; the last column is the response. The
         type is float32, which represents these numbers exactly, unless the model has an offset. For means and
-        quantiles: numbers in the user's units. Rows that are not present have zeros.
+        quantiles: numbers in the user's units, of type float64. `times` takes numbers of type float32, and no others,
+        to be on the grid. Rows that are not present have zeros.
     codes : tuple of integer arrays, shape (n,)
         For each factor, the index of the row's level; 0 in rows that are not present.
     layout : Layout
