@@ -22,9 +22,9 @@ NORMS = ("hull", *OF_VECTORS)
 # the exact sampler for at most three coefficients is more precise; with more coefficients, a perturbed minimiser gives
 # intervals more often, and shorter ones. Above this value, the bias of the minimiser may exceed its bias bound.
 FEW_ROWS = 750.0
-# With intervals: limits of this number below which the perturbed minimiser is used for a median, and below which the
-# exact sampler is used instead, for a median of three coefficients and for other models that it can sample exactly.
-MEDIAN_ROWS, SAMPLED = 3000.0, (300.0, 550.0)
+# Limits of rows x eps / coefficients for a median with intervals. The exact sampler is used below the first limit for
+# three coefficients, and below the second limit for fewer; the perturbed minimiser is used below the third limit.
+MEDIAN_ROWS = (300.0, 550.0, 3000.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +136,9 @@ class QuantileModel(Regression):
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"
         minimises, median = intervals and noise is None, set(self.tau) == {0.5}
-        minimised = MEDIAN_ROWS if minimises and median else FEW_ROWS
-        few = SAMPLED[not (median and coefficients == 3)] if minimises else FEW_ROWS
+        few = minimised = FEW_ROWS
+        if minimises and median:
+            few, minimised = MEDIAN_ROWS[coefficients < 3], MEDIAN_ROWS[-1]
         samples = noise == "hull" or (each < few and (noise is None or noise in NORMS))
         if exact_for(coefficients) and samples:
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
