@@ -5,7 +5,7 @@ the rows. Every function of rows is computed with one method, `Block.times`. Its
 alone, exactly to the last bit.
 
 In a regression the product of a row's numbers and a public matrix is a sum of two exact products. The numbers are whole
-multiples of 2^-21 in [-1, 1]. A column of the matrix, with absolute entries that add up to less than 2^e, is rounded to
+multiples of 2^-21 in [-1, 1]. A column of the matrix, with absolute entries that add up to at most 2^e, is rounded to
 whole multiples of 2^(e - 31), and what is left likewise. With the one as with the other, every sum of some of the
 products is a whole multiple of 2^(e - 52) below 2^(e + 1), which is a float: no order of additions, and no fused
 operation of a linear algebra library, rounds it.
