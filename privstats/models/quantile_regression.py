@@ -22,9 +22,10 @@ NORMS = ("hull", *OF_VECTORS)
 # the exact sampler for at most three coefficients is more precise; with more coefficients, a perturbed minimiser gives
 # intervals more often, and shorter ones. Above this value, the bias of the minimiser may exceed its bias bound.
 FEW_ROWS = 750.0
-# Limits of rows x eps / coefficients for a median with intervals. The exact sampler is used below the first limit for
-# three coefficients, and below the second limit for fewer; the perturbed minimiser is used below the third limit.
-MEDIAN_ROWS = (300.0, 550.0, 3000.0)
+# For a median with intervals, the perturbed minimiser is used if rows x eps / coefficients is below `MEDIAN_ROWS`, and
+# the exact sampler if it is below the limit for this number of coefficients in `SAMPLED`.
+MEDIAN_ROWS = 3000.0
+SAMPLED = {1: 550.0, 2: 550.0, 3: 300.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ class QuantileModel(Regression):
         minimises, median = intervals and noise is None, set(self.tau) == {0.5}
         few = minimised = FEW_ROWS
         if minimises and median:
-            few, minimised = MEDIAN_ROWS[coefficients < 3], MEDIAN_ROWS[-1]
+            few, minimised = SAMPLED.get(coefficients, 0.0), MEDIAN_ROWS
         samples = noise == "hull" or (each < few and (noise is None or noise in NORMS))
         if exact_for(coefficients) and samples:
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
