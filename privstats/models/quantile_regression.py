@@ -23,9 +23,9 @@ NORMS = ("hull", *OF_VECTORS)
 # intervals more often, and shorter ones. Above this value, the bias of the minimiser may exceed its bias bound.
 FEW_ROWS = 750.0
 # For a median with intervals, the perturbed minimiser is used if rows x eps / coefficients is below `MEDIAN_ROWS`, and
-# the exact sampler if it is below the limit for this number of coefficients in `SAMPLED`.
+# the exact sampler if it is below the limit for this number of coefficients in `MEDIAN_SAMPLED`.
 MEDIAN_ROWS = 3000.0
-SAMPLED = {1: 550.0, 2: 550.0, 3: 300.0}
+MEDIAN_SAMPLED = {1: 550.0, 2: 550.0, 3: 300.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class QuantileModel(Regression):
         minimises, median = intervals and noise is None, set(self.tau) == {0.5}
         few = minimised = FEW_ROWS
         if minimises and median:
-            few, minimised = SAMPLED.get(coefficients, 0.0), MEDIAN_ROWS
+            few, minimised = MEDIAN_SAMPLED.get(coefficients, 0.0), MEDIAN_ROWS
         samples = noise == "hull" or (each < few and (noise is None or noise in NORMS))
         if exact_for(coefficients) and samples:
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
