@@ -1,4 +1,4 @@
-"""A bare factor: a numeric expression without declared bounds, whose values in rows are used to estimate bounds.
+"""A bare factor: a numeric expression without declared bounds. Bounds are estimated from the values in the data.
 
 Only the method `block` reads confidential rows. A privacy review must read this method.
 """
@@ -26,7 +26,7 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """A numeric expression without declared bounds, whose unclamped values in rows are used to estimate bounds.
+    """A numeric expression without declared bounds. The unclamped values are used to estimate bounds.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class BareFactor:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Names of the data's columns in the expression."""
+        """Names of the columns of the data that the expression uses."""
         return self._part.reads
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:

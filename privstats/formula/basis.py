@@ -1,8 +1,8 @@
-"""Polynomials and splines of a bounded expression, on its public range. Trusted code: privacy depends on this file.
+"""Bases of polynomials and splines for a bounded expression. Trusted code: privacy depends on this file.
 
 Other packages use the data to orthogonalise polynomials and to choose knots. The functions in this module use only the
-formula and the domain. Each column is a piecewise polynomial, computed once from public points, so that
-the range of the column is known exactly.
+formula and the declared range of the expression. Each column of a basis is a piecewise polynomial, computed once from
+public points, so that the range of the column is known exactly.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ HIGHEST = 20  # largest degree k in poly(x, k)
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """A basis of piecewise polynomials of one number, which is clamped to the knots' range unless `extend` is True.
+    """A basis of piecewise polynomials of one number.
+
+    The number is first clamped to the range of the knots, unless `extend` is True.
 
     Parameters
     ----------
     knots : ndarray, shape (pieces + 1,)
         Limits of the pieces, in ascending order.
     series : ndarray, shape (pieces, columns, degree + 1)
-        Coefficients of each column on each piece in the Legendre basis. The argument of the Legendre polynomials is the
-        position within the piece, rescaled to [-1, 1].
+        Coefficients of each column of the basis on each piece, with respect to the Legendre polynomials of degrees 0,
+        1, .... The argument of the Legendre polynomials is the position within the piece, rescaled to [-1, 1].
     extend : bool
-        Whether the polynomials are also evaluated beyond the first and last knot.
+        Whether numbers beyond the first and last knot are used without clamping.
     """
 
     knots: FloatArray
@@ -64,16 +66,16 @@ class Basis:
 
 
 def _range(polynomial: Legendre) -> Interval:
-    """Return the range of a polynomial over [-1, 1], from its values at -1, 1 and stationary points between."""
+    """Return the range of a polynomial on [-1, 1], computed at -1, at 1 and at the stationary points between."""
     roots = np.asarray(polynomial.deriv().roots(), dtype=complex)
     stationary = [float(root.real) for root in roots if abs(root.imag) < 1e-9 and -1 < root.real < 1]
     return Interval.hull([float(polynomial(point)) for point in (-1.0, 1.0, *stationary)])
 
 
 def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-    """Return the Legendre polynomials of degrees 1 to k, where k is the argument of `poly` in the formula.
+    """Return the Legendre polynomials of degrees 1 to k as a basis, where k is the argument of `poly` in the formula.
 
-    They are orthogonal on the public range, and their values on this range lie within [-1, 1].
+    The polynomials are orthogonal on the declared range of the expression, `public`, and lie within [-1, 1] there.
     """
     degree = (arguments or [keywords.get("degree")])[0]
     if len(arguments) + len(keywords) != 1 or type(degree) is not int or not 1 <= degree <= HIGHEST:
@@ -83,7 +85,7 @@ def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[
 
 def _spline(kind: str) -> Callable[..., Basis]:
     def made(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-        """Return a spline basis with the knots that the formula gives, on the public range of the expression."""
+        """Return a spline basis on the declared range of the expression, with the knots that the formula lists."""
         keywords = dict(keywords)
         ends = [keywords.pop("lower_bound", public.lo), keywords.pop("upper_bound", public.hi)]
         knots = keywords.pop("knots", None)
@@ -109,7 +111,8 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     unit = (breaks - low) / (high - low)  # rescaled to [0, 1], because patsy would lose digits on a range far from 0
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
-    points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))  # Chebyshev points on [-1, 1], for each piece
+    # Chebyshev points of a piece, rescaled to [-1, 1]
+    points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     series = np.linalg.inv(legvander(points, degree))
     pieces = [series @ values((a + b) / 2 + (b - a) / 2 * points) for a, b in itertools.pairwise(unit)]
     return Basis(breaks, np.array(pieces).transpose(0, 2, 1))

@@ -1,14 +1,15 @@
 """Blocks of confidential rows: numbers on a grid and codes of levels. Trusted code: privacy depends on this file.
 
-`Design.block` and `Columns.block` return a block, which is never released. A public layout describes every column of
-the rows. Every function of rows is computed with one method, `Block.times`. Its result for a row depends on this row
-alone, exactly to the last bit.
+`Design.block` and `Columns.block` return a block, which is never released. A public layout describes how each column of
+the model matrix is computed from the numbers and codes. Every function of rows is computed with one method,
+`Block.times`. The result for a row depends on this row alone, exactly to the last bit.
 
 In a regression the product of a row's numbers and a public matrix is a sum of two exact products. The numbers are whole
-multiples of 2^-21 in [-1, 1]. A column of the matrix, with absolute entries that add up to at most 2^e, is rounded to
-whole multiples of 2^(e - 31), and what is left likewise. With the one as with the other, every sum of some of the
-products is a whole multiple of 2^(e - 52) below 2^(e + 1), which is a float: no order of additions, and no fused
-operation of a linear algebra library, rounds it.
+multiples of 2^-21 in [-1, 1]. Let the absolute entries of a column of the matrix add up to at most 2^e. The first
+product uses this column, rounded to whole multiples of 2^(e - 31). The second product uses the rounding errors, which
+are rounded in the same way, with the e of their own column. In each of the two products, every partial sum is a whole
+multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number exactly. So no order of additions, and no
+fused operation of a linear algebra library, causes a rounding error.
 """
 
 from __future__ import annotations
@@ -26,23 +27,24 @@ from privstats.numerics.law import FloatArray
 
 CHUNK = 8000  # rows computed at a time, so that they fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a product that are computed at a time
-REMEMBERED = 8  # number of matrices whose tables of summands are cached for the next block
-SLOPE_BITS = 52 - ROW_BITS  # bits of a column's coefficients, with which sums of products with numbers are exact
+REMEMBERED = 8  # number of public matrices whose summands (see `_summands`) are cached for the next block
+SLOPE_BITS = 52 - ROW_BITS  # bits of the coefficients in a public matrix: sums of products with numbers are exact
 
 Codes = NDArray[np.intp]
-Place = tuple[int | None, int | None]  # key of a coefficient table: indices of factor and number; None if there is none
+Place = tuple[int | None, int | None]  # key of a coefficient table: (factor's index or None, number's index or None)
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Columns of the model matrix that are linear in one number, with coefficients that depend on one factor's level.
+    """Columns of the model matrix that are linear in one number, with separate coefficients for each level of a factor.
 
-    In each row the columns are ``number * slopes[code] + shifts[code]``, with code the index of the row's level.
+    A row has the values ``number * slopes[code] + shifts[code]`` in these columns, where number is the row's value of
+    the numeric expression and code is the index of the row's level.
 
     Parameters
     ----------
     columns : tuple of int
-        Indices of the columns in the row.
+        Indices of these columns in the model matrix.
     number : int, optional
         Index of the column of `Block.numbers` on which these columns depend; None if they depend on no number.
     factor : int, optional
@@ -66,9 +68,9 @@ class Layout:
     Parameters
     ----------
     width : int
-        Number of columns of a row.
+        Number of columns of the model matrix, including the columns of the offset (if any) and the response.
     terms : tuple of Term
-        Definitions of the columns; each column belongs to one term.
+        Definitions of the columns of the model matrix; each column belongs to one term.
     numbers : int
         Number of columns of `Block.numbers`.
     """
@@ -79,21 +81,22 @@ class Layout:
 
     @cached_property
     def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
-        """The coefficient matrices (`Term.slopes` or `Term.shifts`) that have a nonzero entry.
+        """The matrices `Term.slopes` and `Term.shifts` of all terms, without matrices of zeros.
 
-        Each element of the list is a tuple of three: the pair (index of a factor or None, index of a number or
-        None), the indices of the matrix's columns in a row, and the matrix. For `shifts` the index of the
-        number is None.
+        Each element of the list has three entries: the pair (index of the factor or None, index of the number or
+        None), the indices of the term's columns in the model matrix, and the matrix `slopes` or `shifts`. For
+        `shifts` the index of the number is None.
         """
         both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the coefficient tables of the product of rows and a matrix with k columns.
+        """Return the coefficient tables of the product of the model matrix and a matrix with k columns.
 
-        The keys are the pairs (index of a factor or None, index of a number or None). The table of a key has the shape
-        (levels, k), or (1, k) if the key has no factor. A row's product is the sum over the keys of the table's row at
-        the level of the factor, times the number.
+        The keys are the pairs (index of a factor or None, index of a number or None). The table of a key has one row
+        of k entries for each level of the factor, or a single row if the key has no factor. To compute the product
+        for a row of data, take from each table the entries at the row's level, multiply these entries by the row's
+        number (if the key has a number), and add the results of all keys.
         """
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
@@ -106,11 +109,11 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """One summand of the product of rows and a matrix, for some consecutive columns of the product.
+    """One summand of the product of the model matrix and a public matrix, for consecutive `columns` of the product.
 
-    A row contributes ``table[:, code] * number``, where `table` has one row per column of the product and one column
-    per level, code is the row's level of the factor with index `factor`, and number is the row's value with index
-    `number`. If `number` is None, the multiplication is omitted.
+    For a row of data the summand is ``table[:, code] * number``. Here code is the index of the row's level of factor
+    number `factor`, and number is the row's value in column `number` of `Block.numbers` (1 if `number` is None). The
+    array `table` has one row for each of the columns and one column for each level.
     """
 
     factor: int
@@ -121,12 +124,12 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray, list[Any], list[_Summand]]:
-    """Return the summands of the product of rows and a matrix.
+    """Return the summands of the product of the model matrix and a public matrix with k columns.
 
-    The first result is the constant summand, which is equal for all rows, shape (width, 1). The second result is a list
-    of pairs: a slice of the numbers, and the matrix by which these are multiplied, shape (width, numbers). The third
-    result is the list of the summands that depend on a factor, sorted by groups of `TOGETHER` columns of the product.
-    The function is cached.
+    The first result is the constant summand, which is equal for all rows of data, shape (k, 1). The second result is a
+    list of pairs: a slice of m columns of `Block.numbers`, and the coefficients of these columns, shape (k, m). The
+    third result is the list of the summands that depend on a factor. Each of these summands belongs to one group of
+    `TOGETHER` columns of the product, and the list is sorted by group. The function is cached.
 
     Parameters
     ----------
@@ -151,7 +154,7 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
 
 
 def _rounded(slopes: FloatArray) -> FloatArray:
-    """Return coefficients of a row's numbers, rounded such that their product with numbers on the grid is exact."""
+    """Return the coefficients `slopes`, shape (k, numbers), rounded for exact products with multiples of 2^-21."""
     step = np.array([step_of(size, SLOPE_BITS) for size in np.abs(slopes).sum(axis=1).tolist()])[:, None]
     return np.rint(slopes / step) * step
 
@@ -160,7 +163,7 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``left @ right``, summed in an order that does not depend on the machine's libraries."""
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
-        some = np.flatnonzero(right[j])  # skip zeros, which are frequent in matrices that select columns
+        some = np.flatnonzero(right[j])  # skip zeros: many matrices only select columns
         columns = slice(some[0], some[-1] + 1) if len(some) else slice(0)
         out[:, columns] += left[:, j, None] * right[j, columns]
     return out
@@ -176,13 +179,13 @@ class Block:
         Mask of the rows that are used.
     numbers : ndarray, shape (n, p), in column-major order
         In a regression: numbers within [-1, 1] that are whole multiples of 2^-21; the last column is the response. The
-        type is float32, which represents these numbers exactly, unless the model has an offset. For means and
-        quantiles: numbers in the user's units, of type float64. `times` takes numbers of type float32, and no others,
-        to be on the grid. Rows that are not present have zeros.
+        type is float32, which represents these numbers exactly, or float64 if the model has an offset. For means and
+        quantiles: numbers in the user's units, of type float64. The method `times` assumes multiples of 2^-21 if and
+        only if the type is float32. Rows that are not used have zeros.
     codes : tuple of integer arrays, shape (n,)
-        For each factor, the index of the row's level; 0 in rows that are not present.
+        For each factor, the index of the row's level; 0 in rows that are not used.
     layout : Layout
-        Definition of the columns of a row in terms of the row's numbers and codes.
+        Definition of the columns of the model matrix in terms of the numbers and codes.
     weights : ndarray, shape (n,), optional
         Weight of each row, in [0, 1]; None if all weights are 1.
     """
@@ -197,7 +200,7 @@ class Block:
         return len(self.present)
 
     def times(self, matrix: Any) -> FloatArray:
-        """Return the product of the rows z and a public matrix, with z = (columns..., [offset], response).
+        """Return the product z'M of each row z = (columns..., [offset], response) and a public matrix M.
 
         Parameters
         ----------
@@ -206,8 +209,9 @@ class Block:
         Returns
         -------
         ndarray, shape (n, k), in column-major order
-            The summands of an entry are added in a fixed order. A linear algebra library computes sums that are exact,
-            or that have one summand, and no others: the result for a row might then depend on the row's position.
+            The summands of an entry are added in a fixed order. A linear algebra library is used only for sums that
+            are exact or have one summand. For any other sum, the order of additions in the library, and so the last
+            bits of the result, might depend on the row's position.
         """
         on_grid = self.numbers.dtype == np.float32
         constant, linear, summands = _summands(self.layout, np.asarray(matrix, dtype=float).tobytes(), on_grid)
@@ -224,7 +228,7 @@ class Block:
 
     @property
     def response(self) -> FloatArray:
-        """The response, which is the last number of each row of the block, shape (n,)."""
+        """The response of each row, which is the last column of `numbers`, shape (n,)."""
         return self.numbers[:, -1].astype(np.float64, copy=False)
 
     @cached_property

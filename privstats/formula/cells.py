@@ -31,7 +31,8 @@ EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
 COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's time units above a day, below a nanosecond
-PLAIN = {*map(id, (str, float, int, bool, type(None), type(pd.NA)))}  # ids of types that a dict looks up by itself
+# ids of the types of cells that are looked up in a dict without conversion
+PLAIN = {*map(id, (str, float, int, bool, type(None), type(pd.NA)))}
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def _moment(moment: np.datetime64) -> Instant | None:
 
 
 def _split(moments: Any) -> tuple[Any, Any]:
-    """Return whole days since 1970, as integers to avoid overflow, and fractions of the day, for numpy datetimes."""
+    """Return the whole days since 1970 (integers, to avoid overflow) and the fraction of the day of numpy datetimes."""
     day = moments.astype("M8[D]")
     return day.astype(np.int64), (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
 
@@ -196,7 +197,7 @@ def _written(text: str) -> float:
 
 
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code of each cell of a column; -1 for a cell without a code.
+    """Return the code of each cell of a column, such as the index of a level; -1 for a cell without a code.
 
     A text that spells a number, such as "1.0", has the code of this number, unless the text has a code itself.
 
@@ -218,8 +219,9 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the codes of cells, given the mapping `place` from values to codes; -1 for a cell without a code.
 
-    Most cells are keys of the mapping, and these cells are looked up in one step. Types are compared by identity,
-    because a comparison or a set of types would run methods of their own metaclasses.
+    If all cells have plain built-in types, the cells are looked up in one step. Cells that are not found are converted
+    and looked up one by one. Types are compared by identity, because a comparison or a set of types would run methods
+    of the metaclasses of these types.
     """
     plain = all(map(is_, map(type, values), repeat(str))) or {*map(id, map(type, values))} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))

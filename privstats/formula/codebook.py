@@ -130,7 +130,7 @@ def _of_line(cells: Mapping[str, str]) -> Known | None:
 
 
 def _split(levels: str, kind: str) -> list[Any]:
-    """Return levels separated by bars or semicolons; as numbers if all are integers and the kind is not text."""
+    """Return the levels in a text, separated by "|" or ";"; as integers if all are integers and `kind` is not text."""
     parts = [part.strip() for part in levels.split("|" if "|" in levels else ";")]
     whole = kind not in TEXT_KINDS and all(re.fullmatch(r"-?[0-9]+", part) for part in parts)
     return [int(part) for part in parts] if whole else parts
@@ -146,7 +146,10 @@ def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
 
 
 def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, ordered: bool) -> Known | None:
-    """Return the declared levels or bounds of one column; None if neither levels nor both bounds are given."""
+    """Return the declared levels or bounds of one column of type `kind`; the levels of a boolean column are known.
+
+    The result is None for any other column if neither levels nor both bounds are given.
+    """
     if kind in TRUTH_KINDS:
         return Levels((False, True))
     if levels is not None:
@@ -160,7 +163,7 @@ def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, or
 
 
 def _end(end: Any) -> Any:
-    """Return a bound: the text of a number as this number, and any other bound, such as a date, unchanged."""
+    """Return the bound `end`: the number, if `end` is the text of a number; otherwise `end` itself, such as a date."""
     if not isinstance(end, str):
         return end
     try:

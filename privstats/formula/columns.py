@@ -42,8 +42,8 @@ from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
-NARROWEST = 1e-290  # smallest range of a column; a division by a smaller range could overflow
-WIDEST = 1e75  # largest range of a column: its fourth power, which the variance of a square needs, does not overflow
+NARROWEST = 1e-290  # smallest width of a column's range; a division by a smaller width could overflow
+WIDEST = 1e75  # largest width of a column's range; the fourth power of the width must not overflow
 MOST_BINS = 100_000
 LIKE = "x ~ group"
 
@@ -112,12 +112,12 @@ class Columns:
 
     @property
     def group_levels(self) -> tuple[Any, ...]:
-        """Levels of the group; empty if there is none."""
+        """Levels of the grouping factor; an empty tuple if rows are not grouped."""
         return () if self.group is None else self.group.levels.values
 
     @property
     def factors(self) -> tuple[DesignFactor, ...]:
-        """The grouping factor, as a tuple of one element; an empty tuple if there is none."""
+        """The grouping factor, as a tuple of one element; an empty tuple if rows are not grouped."""
         if self.group is None:
             return ()
         return (DesignFactor(self.group.code, self.group_levels, np.zeros((len(self.group_levels), 0)), (), True),)
@@ -129,15 +129,15 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Public description of a row: column j of the row is column j of `Block.numbers`."""
+        """Layout of the rows: column j of a row is column j of `Block.numbers`, and there are no factors."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
         """Return clamped values in the user's units; each value depends on one raw row only.
 
         A level is replaced by its position in the list of declared levels. If `complete` is True, every row is used;
-        otherwise a row is used if none of its values is missing, its levels are declared, and it satisfies the
-        condition `subset`.
+        otherwise a row is used if no value is missing, all levels are declared, and the row satisfies the condition
+        `subset`.
         """
         rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
         numbers = np.empty((len(present), self.width), order="F")
@@ -249,7 +249,7 @@ class Columns:
 
     @cached_property
     def labels(self) -> tuple[tuple[Any, ...], ...]:
-        """Label of each released number: its column, its group and its component (such as tau), in this order."""
+        """Label of each released number: a tuple of column, group and component, such as a quantile's probability."""
         groups = [()] if self.group is None else [(level,) for level in self.group_levels]
         parts = [()] if self.components == (None,) else [(part,) for part in self.components]
         return tuple((code, *group, *part) for code in self.codes for group in groups for part in parts)
@@ -324,7 +324,7 @@ class Columns:
 
 
 def plain_layout(width: int) -> Layout:
-    """Return the layout (public description) of rows in which column j is column j of `Block.numbers`."""
+    """Return the layout of rows without factors: column j of a row is column j of `Block.numbers`."""
     unit, zero = np.ones((1, 1)), np.zeros((1, 1))
     return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
 

@@ -20,7 +20,7 @@ from privstats.formula.codebook import Declarations, declaration, located
 from privstats.formula.declarations import Known
 
 BOUND_NAMES = ("ge", "gt", "le", "lt")  # names of bounds in pydantic
-# for each check of pandera: the pydantic names of the bounds, by the names of the check's arguments in pandera
+# for each check in pandera: a dict from the names of the check's arguments to the names of the same bounds in pydantic
 CHECKS = {
     "in_range": {"min_value": "ge", "max_value": "le"},
     "greater_than_or_equal_to": {"min_value": "ge"},
@@ -101,10 +101,10 @@ def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
 
 
 def _read(annotation: Any, said: Field) -> list[Any]:
-    """Read the type annotation of a field of a data model; return the metadata of the annotation.
+    """Read the type annotation of a field of a data model, and return the metadata of the annotation.
 
-    The kind of the column, its levels, and whether its values may be missing are stored in `said`. The metadata are the
-    further arguments of ``Annotated[type, ...]``, which may contain bounds.
+    The type of the column, the levels, and whether values may be missing are written to the fields of `said`. The
+    metadata are the arguments after the type in ``Annotated[type, ...]``; they may contain bounds.
     """
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
@@ -130,7 +130,7 @@ def _plain(level: Any) -> Any:
 def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Yield the bounds in the metadata of a field, including bounds in the metadata of a nested annotation.
 
-    A bound is a pair of its kind ("ge", "gt", "le" or "lt") and its value.
+    A bound is a pair: the kind of the bound ("ge", "gt", "le" or "lt") and the number or date.
     """
     for part in metadata:
         yield from _bounds(getattr(part, "metadata", ()))

@@ -96,7 +96,9 @@ UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 @dataclass(frozen=True)
 class DeclaredGrid(Numbers):
-    """Numbers from `lo` to `hi`, usually on a grid, as a ``range`` declares; values off the grid are not rounded.
+    """Numbers from `lo` to `hi` with a declared grid of usual values, such as the numbers of a Python ``range``.
+
+    Values between grid points are allowed, and are not rounded to the grid.
 
     Parameters
     ----------
@@ -128,8 +130,8 @@ class Estimated(Numbers):
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
         """Return the range from `low` to `high` within a known interval.
 
-        A bound outside the known interval is replaced by the nearer bound of this interval. If the range would then be
-        empty, it is moved into the known interval.
+        A bound outside the known interval is replaced by the nearer bound of this interval. If no number lies in both
+        the range and the known interval, the range is first moved to the nearer end of the known interval.
         """
         low, high = (min(max(end, -FARTHEST), FARTHEST) if end == end else 0.0 for end in (low, high))
         if not low < high:
@@ -230,7 +232,7 @@ class Levels(Known):
     ordered: bool = False
     listed: bool = field(
         default=False, repr=False, compare=False
-    )  # True if the levels were declared as a plain list, which the user may have meant as bounds
+    )  # whether the levels were declared as a plain list; such a list may be a mistaken declaration of bounds
 
     def __post_init__(self) -> None:
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
@@ -286,7 +288,7 @@ class Levels(Known):
         return lambda codes: relations[symbol](codes, only)
 
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        every = np.arange(len(self.values))  # first each level once, so that every level occurs if n is large enough
+        every = np.arange(len(self.values))  # the first rows have each level once, so that all levels occur
         codes = np.concatenate([every, rng.integers(0, len(self.values), n)])[:n]
         return pd.Series([self.values[code] for code in codes], dtype=object)
 

@@ -43,7 +43,7 @@ from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-MANY_COLUMNS = 300  # largest number of columns with a check for collinearity before the fit
+MANY_COLUMNS = 300  # largest number of columns for which collinearity is checked before the fit
 
 
 class Mean(Protocol):
@@ -143,7 +143,7 @@ class Design:
 
     @property
     def offset_bounds(self) -> tuple[float, float]:
-        """Range of the offset; (0, 0) if there is none."""
+        """Range of the offset; (0, 0) if the model has no offset."""
         return (0.0, 0.0) if self._offset is None else (self._offset.within.lo, self._offset.within.hi)
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
@@ -163,14 +163,14 @@ class Design:
 
     @property
     def declared_scales(self) -> FloatArray:
-        """Declared scale, divided by half-range, of each column and the response; 1 for columns declared by bounds."""
+        """Declared scale of each column and of the response, divided by the half-range; 1 if bounds are declared."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """Index triples (column, parent, parent), for columns that are products of two numeric columns, or squares.
+        """Indices (product, first factor, second factor) of columns that are the product of two columns, or a square.
 
-        The parents are not products of other columns.
+        The two factors are numeric columns of the model matrix that are not products of other columns.
         """
         return self._made.multiplied_columns()
 
@@ -446,7 +446,7 @@ def bind_regression(
 def _rebound(
     formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
 ) -> Design:
-    """Return the design of a formula with new bounds in `domain`, some of which may be estimates.
+    """Return the design of a formula with new bounds in `domain`; the bounds may be estimates.
 
     Collinearity, and the number of rows for each level, are not checked again.
     """
@@ -471,7 +471,8 @@ def _bound_to(
     known = {code: _known(code, declared, family if code == parsed.left[0][0] else None) for code in missing}
     missing = tuple(code for code in missing if not known[code].is_finite)
     bound = declared.extended({code: Estimated.inside(within, -1.0, 1.0) for code, within in known.items()})
-    parts = {code: factor(code, bound) for code in parsed.written}  # with terms removed by "-": z in y ~ x - z
+    # terms that "-" removes are included, such as z in y ~ x - z
+    parts = {code: factor(code, bound) for code in parsed.written}
     refuse_crowds([[parts[code] for code in term] for term in parsed.right], rows)
     outcome = _outcome(parts[parsed.left[0][0]], family)
     _refuse_shared(outcome, parsed, parts)
@@ -618,7 +619,8 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        # a term in several columns with a threshold is not checked, because some of its cells may have no public point
+        # a term that combines several columns of the data, with a threshold on one of the columns, is not checked:
+        # there may be no public point for some combination of values
         alone = reads.isdisjoint(ends) or len(reads) == 1
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)

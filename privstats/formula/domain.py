@@ -407,7 +407,7 @@ class Domain(Mapping[str, Known]):
         -------
         list of str
             A sentence for each declaration without a column, for each declaration that does not fit the type of its
-            column, and for each column without a declaration. Empty if there are none.
+            column, and for each column without a declaration; an empty list if there is no such problem.
 
         Examples
         --------

@@ -63,9 +63,10 @@ class _Normal(ast.NodeTransformer):
 
 @lru_cache(maxsize=TREES)
 def parse(code: str) -> ast.expr:
-    """Return the syntax tree of one factor of a formula: quoted column names are names, and ``x * x`` is ``x ** 2``.
+    """Return the syntax tree of one factor of a formula.
 
-    Trees are cached and must not be changed.
+    In the tree, ``Q('any name')`` is replaced by a name, and ``x * x`` by ``x ** 2``. Trees are cached and must not be
+    changed.
 
     Raises
     ------
@@ -95,7 +96,7 @@ def spelling(code: str) -> str:
 
 
 def powers(node: ast.expr) -> Counter[str]:
-    """Return the factors of a product, each with its exponent; an expression that is no product is the only factor.
+    """Return the factors of a product, each with its exponent; any other expression is the only factor.
 
     Examples
     --------

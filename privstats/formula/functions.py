@@ -1,4 +1,4 @@
-"""Functions that a formula may call: each function works row by row, and maps intervals to known intervals."""
+"""Functions that a formula may call: each function is computed row by row, and its range on intervals is known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Rowwise:
-    """A function of the values of one row, and a map from intervals of arguments to the interval of values."""
+    """A function that is computed row by row, with the function that bounds its values.
+
+    Parameters
+    ----------
+    values : callable
+        Maps arrays of arguments to the array of values.
+    bounds : callable
+        Maps the interval of each argument to an interval that contains all values.
+    arity : int
+        Number of arguments.
+    """
 
     values: Callable[..., Any]
     bounds: Callable[..., Interval]
@@ -57,7 +67,10 @@ def _hull(*intervals: Interval) -> Interval:
 
 
 def _endpoints(function: Callable[..., Any]) -> Callable[..., Interval]:
-    """Return the map from argument intervals to the interval of values, for a function increasing in each argument."""
+    """Return the function that maps the interval of each argument to the interval of a monotone function's values.
+
+    The monotone function, `function`, increases in each argument.
+    """
     return lambda *of: Interval(float(function(*(i.lo for i in of))), float(function(*(i.hi for i in of))))
 
 
@@ -153,13 +166,13 @@ def rowwise(
 
 
 def registered_in(codes: Iterable[str | None]) -> list[str]:
-    """Return the functions registered by `rowwise` that are called in expressions."""
+    """Return the names of the functions that were registered by `rowwise` and are called in the expressions `codes`."""
     text = "\n".join(code for code in codes if code is not None)
     return [name for name in _SOURCES if re.search(rf"\b{name}\s*\(", text)]
 
 
 def _source(function: Any) -> Any:
-    """Return a key that identifies the code of a function and stays the same if its notebook cell is run again."""
+    """Return a key that identifies the code of a function; if the same definition is run again, the key is the same."""
     code = getattr(function, "__code__", None)
     return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
 

@@ -36,7 +36,7 @@ class Interval:
 
     @classmethod
     def hull(cls, values: Iterable[float]) -> Interval:
-        """Return the smallest interval that contains `values`; the whole line if one of them is NaN."""
+        """Return the smallest interval that contains `values`; the whole real line if a value is NaN."""
         values = [float(value) for value in values]
         if any(math.isnan(value) for value in values):
             return EVERYTHING
@@ -94,7 +94,7 @@ class Interval:
         return self * Interval(1 / other.hi, 1 / other.lo)
 
     def __pow__(self, power: Interval) -> Interval:
-        """Return the interval raised to a constant power; an even power of an interval around 0 has the minimum 0."""
+        """Return the interval of ``x ** power`` for x in this interval; `power` has equal bounds (a constant)."""
         exponent = power.lo
         if power.hi != exponent:
             raise FormulaError("an exponent must be a number, not a column")
@@ -121,7 +121,10 @@ def _power(base: float, exponent: float) -> float:
 
 
 def increasing(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
-    """Return the map from an interval to its image under an increasing function; a NaN gives the whole line."""
+    """Return the function that maps an interval to its image under an increasing function.
+
+    If the function is undefined (NaN) at a bound of the interval, the image is the whole real line.
+    """
 
     def image(of: Interval) -> Interval:
         with np.errstate(all="ignore"):

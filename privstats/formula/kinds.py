@@ -1,4 +1,4 @@
-"""Kinds of columns, from public names and types: which declarations (bounds or levels) suit the type of a column."""
+"""Kinds of columns (numbers, dates, truth values, text), and checks that declarations suit the kinds of columns."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def undeclared(kinds: Mapping[str, str]) -> str:
     Parameters
     ----------
     kinds : mapping of str to str
-        Kind of each such column, by name; a kind is a key of `DECLARED`.
+        Kind of each undeclared column, such as "number", by column name; a kind is a key of `DECLARED`.
     """
     domain = ", ".join(f"'{name}': {DECLARED[kind][0]}" for name, kind in kinds.items())
     domain = f"domain={{{domain}}}"
@@ -68,14 +68,14 @@ def undeclared(kinds: Mapping[str, str]) -> str:
 
 
 def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], types: Mapping[str, Any]) -> list[str]:
-    """Return sentences on columns that do not fit the declared bounds or levels, are missing or are undeclared.
+    """Return one sentence for each column that does not suit its declaration, is missing, or is not declared.
 
     Parameters
     ----------
     domain : mapping of str to Known
         Declared bounds or levels of each column or expression, by name.
     reads : mapping of str to iterable of str
-        The columns of each declared name: the column of this name, or the columns in an expression.
+        For each declared name, the columns of the data: the column with this name, or the columns in the expression.
     types : mapping of str to dtype
         Types of the data's columns.
     """

@@ -117,7 +117,7 @@ def _written(tree: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Probe:
-    """A factor in the form that patsy expects: one synthetic row, and no state."""
+    """A factor in the form that patsy expects, evaluated on one synthetic row; nothing is learnt from data."""
 
     code: str
     value: Any
@@ -140,12 +140,12 @@ class _Probe:
 
 
 def numeric_probe(columns: int) -> Any:
-    """Return one synthetic row, for patsy, of a numeric factor with this number of columns."""
+    """Return one synthetic row of a numeric factor with the given number of columns, as input for patsy."""
     return np.zeros(1) if columns == 0 else np.zeros((1, columns))
 
 
 def level_probe(levels: Sequence[Any], contrast: Any) -> Any:
-    """Return one synthetic row, for patsy, of a factor with these levels and this coding (contrasts)."""
+    """Return one synthetic row of a factor with the given levels and contrasts, as input for patsy."""
     level = pd.Categorical.from_codes([0], categories=pd.Index(list(levels), dtype=object))
     return _patsy().categorical.C(level, contrast)
 
@@ -175,7 +175,7 @@ def code_columns(
 
 
 def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the columns for each term; the parameters are described at `code_columns`."""
+    """Return the names of the columns of each term, by name of the term; the parameters are as in `code_columns`."""
     info = _coded(terms, probes)
     return {term.name(): tuple(info.column_names[places]) for term, places in info.term_slices.items()}
 
@@ -197,7 +197,7 @@ def _subterm(part: Any) -> Subterm:
 
 
 def plain_coding(kind: str) -> Any:
-    """Return one of patsy's `CODINGS` (contrasts) without arguments."""
+    """Return the object of patsy for one of the contrasts in `CODINGS`, such as "Sum", without further options."""
     return getattr(_patsy(), kind)()
 
 
@@ -217,7 +217,7 @@ def full_coding(levels: Sequence[Any], contrast: Any) -> FloatArray:
 
 
 def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], FloatArray]:
-    """Return a spline basis on [0, 1] as a function of public points, shape (points,) to (points, columns)."""
+    """Return a spline basis on [0, 1]: a function from public points, shape (m,), to values, shape (m, columns)."""
     basis = getattr(_patsy().builtins, kind).__patsy_stateful_transform__()
     basis.memorize_chunk(np.array([0.0, 0.5, 1.0]), **options)
     basis.memorize_finish()

@@ -47,8 +47,8 @@ def synthetic(
     crossed : sequence of tuple of str
         Sets of columns with levels. Each combination of their levels is among the points, `repeats` times.
     ends : mapping of str to sequence of float
-        Thresholds with which conditions compare a column, by column. They cut the range of the column into pieces; each
-        piece gets `repeats` points in addition to its two limits.
+        For each column, the thresholds with which conditions compare the column. The thresholds cut the range of the
+        column into pieces; each piece gets `repeats` points in addition to its two limits.
     repeats : int
         Number of points for each combination of levels and for each piece.
     columns : int
@@ -83,9 +83,9 @@ def synthetic(
 
 
 def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatArray:
-    """Return points of each piece into which thresholds (`ends`) cut the declared range of a column.
+    """Return points in all pieces of a column's declared range, which thresholds (`ends`) cut into pieces.
 
-    The points of a piece are its two limits and `repeats` equally spaced points between them.
+    The points of a piece are the two limits of the piece and `repeats` equally spaced points between these limits.
     """
     low, high = min(ends) - 1, max(ends) + 1
     if isinstance(known, Numbers) and not isinstance(known, Estimated):
@@ -115,7 +115,7 @@ def compared(node: ast.AST) -> dict[str, set[float]] | None:
 
 
 def cut(part: NumericFactor | BasisFactor | LevelFactor) -> dict[str, set[float]]:
-    """Return, for each column, the numbers with which conditions in a factor, such as ``x > 3``, compare the column."""
+    """Return the thresholds in the conditions of a factor, such as 3 in ``x > 3``, by name of the compared column."""
     found: dict[str, set[float]] = {}
     for piece in ast.walk(_node(part)):
         for name, numbers in (compared(piece) or {}).items():
@@ -178,7 +178,7 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the first column that is a linear function of earlier columns, and these earlier columns, as indices.
+    """Return the index of the first column that depends linearly on earlier columns, and these columns' indices.
 
     Only columns in the mask `among` are considered. The result is None if no column is a linear function of earlier
     columns.

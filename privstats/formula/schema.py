@@ -60,8 +60,8 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
     """Check that each name in the domain is a column of the data, or an expression in the formula or in an argument.
 
-    A name that is nearly the name of a column without declaration is taken for a misspelling and raises an error. Other
-    names without a column cause a warning.
+    If any other name is similar to an undeclared column or expression of the formula, the name is taken for a
+    misspelling, and an error is raised. If it is not similar, a warning is given.
 
     Parameters
     ----------

@@ -24,17 +24,18 @@ from privstats.numerics.law import FloatArray
 
 LARGEST_OFFSET = 1000.0  # largest absolute value of an offset
 EXAMPLES = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
-WORDS = {"&": "and", "|": "or", "~": "not"}  # as in pandas' query, & | ~ bind less tightly than >=
+# replacements for & | ~ in a condition, so that these operators bind less tightly than >=, as in the query of pandas
+WORDS = {"&": "and", "|": "or", "~": "not"}
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A condition on rows and an expression of the weights of rows; either of the two may be missing.
+    """A condition that selects rows, and an expression for the weights of rows; each of the two is optional.
 
     Parameters
     ----------
     subset : NumericFactor, optional
-        The condition. Rows in which its value is zero or missing contribute nothing.
+        The condition. Rows in which the value of the condition is zero or missing contribute nothing.
     weights : NumericFactor, optional
         The weight. The contribution of a row is multiplied by the row's weight divided by the public upper bound of the
         weights.

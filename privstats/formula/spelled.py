@@ -64,7 +64,7 @@ def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return a factor's column number `place` (from 0) as the text of an expression in the columns of the data."""
+    """Return the text of an expression for column `place` (counted from 0) of a numeric factor or a basis."""
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)

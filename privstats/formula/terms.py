@@ -150,9 +150,9 @@ class Terms:
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
 
     def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
-        """Return the codes of rows for each key (factor or combination of factors).
+        """Return the level codes of the rows: one array, shape (n,), for each factor or combination in `keys`.
 
-        In a row in which a condition is NaN, `present` is set to False.
+        `present`, the mask of the rows that are used, is set to False for rows in which a condition is NaN.
         """
         single = {}
         for name, part in self.coded.items():
@@ -194,10 +194,10 @@ class Terms:
         return np.where(there[:, None], out, np.nan)
 
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
-        """Return index triples (column, parent, parent) for columns that are the product of two columns, or a square.
+        """Return indices (product, first factor, second factor) of columns that are a product or square of columns.
 
-        The two parents are not products. Products are recognised however they are written, because columns are compared
-        by the exponents of their factors.
+        The two factors are columns that are not products of other columns. Products are recognised in any notation,
+        because columns are compared by the exponents of their factors.
         """
         made_of = {p.columns[0]: powers for p in self.products if (powers := self._powers(p))}
         at = {frozenset(powers.items()): column for column, powers in made_of.items()}
@@ -211,7 +211,7 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def _powers(self, product: Product) -> Counter[str]:
-        """Return the exponents of the expressions whose product is a column.
+        """Return the expressions whose product is the column of `product`, with their exponents.
 
         The result is empty if the column depends on levels or belongs to a basis.
         """
@@ -256,7 +256,7 @@ class Terms:
         return tuple(made)
 
     def _within(self, key: Key, part: Key) -> Codes:
-        """Return, for each level of a combination of factors (`key`), the code of the level of its part `part`."""
+        """Return the level codes of some factors (`part`) at each level of a combination of factors (`key`)."""
         sizes = [self.size(name) for name in key]
         each = dict(zip(key, np.indices(sizes).reshape(len(key), -1), strict=True))
         return self._combined(each, part)
@@ -266,7 +266,7 @@ class Terms:
     ) -> FloatArray:
         """Return a basis of the null space of the columns; see `Design.null_space`.
 
-        The conditions on a vector in the null space are computed separately for each product of numeric predictors.
+        The linear equations that define the null space are computed separately for each product of numeric predictors.
         """
         allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
         d = len(self.intervals)
@@ -281,7 +281,10 @@ class Terms:
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return the masks of the levels of factors and combinations that occur in rows whose levels are all `kept`."""
+        """Return masks of levels, one for each factor or combination in `keys`.
+
+        A level is True if a row whose levels are all `kept` can have this level.
+        """
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
             for j, other in enumerate(self.keys):
@@ -337,7 +340,7 @@ class Terms:
 
 
 def _joined(keys: list[Key]) -> list[Key]:
-    """Return `keys`, which are tuples of factors, after tuples with a common factor have been joined to one tuple."""
+    """Return tuples of factors: all tuples in `keys` that have a factor in common are joined to one tuple."""
     groups: list[dict[str, None]] = []
     for key in keys:
         together = dict.fromkeys(key)
@@ -428,7 +431,7 @@ class _Builder:
     def _by_number(
         self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
     ) -> dict[Number, dict[int, FloatArray]]:
-        """Return the contrasts of the columns of a subterm, by product of numeric factors and then by column index.
+        """Return the contrasts of a subterm's columns in a nested dict: by product of numeric factors, then by column.
 
         Parameters
         ----------
