@@ -156,7 +156,10 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
 
 @dataclass(frozen=True)
 class _Intervals:
-    """`Algebra` of intervals, to compute bounds of expressions; `parts` collects the bounds of all subexpressions."""
+    """An implementation of `Algebra` with intervals, which computes bounds of expressions.
+
+    The list `parts`, if given, collects the bounds of all subexpressions.
+    """
 
     of: Mapping[str, Interval | Levels]
     parts: list[Interval] | None = None

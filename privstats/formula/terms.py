@@ -43,7 +43,7 @@ class DesignFactor:
     levels : tuple
         Levels of the factor; for a combination, tuples of levels, in which the last factor's level varies fastest.
     contrasts : ndarray, shape (levels, columns)
-        Values at each level of the scaled columns with the indices `columns`.
+        Values of the scaled columns (with the indices `columns`) at each level of the factor.
     columns : tuple of int
         Indices, in the model matrix, of the columns that depend on the level of this factor alone.
     used : bool
@@ -121,8 +121,8 @@ class Terms:
     scales : tuple of (center, half)
         Centre and half-range of each product of numeric factors.
     keys : tuple of Key
-        One tuple for each array of integer codes in a block of rows: the keys in `coded` of the factors whose levels
-        the codes combine.
+        One tuple for each array of integer codes in a block of rows. The codes denote combinations of the levels of
+        some factors, and the tuple has the keys of these factors in `coded`.
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval

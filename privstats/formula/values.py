@@ -144,7 +144,7 @@ class Algebra(Protocol):
 
 @dataclass(frozen=True)
 class _Arrays:
-    """`Algebra` of arrays, which computes the value of an expression in each row."""
+    """An implementation of `Algebra` with arrays, which computes the value of an expression in each row."""
 
     of: Mapping[str, Any]
 

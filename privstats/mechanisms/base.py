@@ -1,4 +1,4 @@
-"""Base classes of mechanisms. Each mechanism is a sampler with its privacy theorem.
+"""Base classes of mechanisms. Each mechanism is a sampler together with a privacy theorem.
 
 A release satisfies the privacy guarantee that is given with its query. A new additive mechanism has one method,
 `Additive.noise`, which returns the noise law for a guarantee and a sensitivity.
@@ -54,10 +54,10 @@ class SealedValues(Protocol):
     """
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
-        """Yield the result of the function `take` for each part of the values, an array of shape (m, dim).
+        """Yield the result of the function `take` for each part of the values; a part is an array of shape (m, dim).
 
         Each scan may be a new pass over the data. A part may be processed by another process. So `take` must be an
-        object that can be pickled, such as a frozen dataclass with a method `__call__`, and its result should be
+        object that can be pickled, such as a frozen dataclass with a method `__call__`, and the result should be
         smaller than the part.
         """
 
@@ -81,8 +81,9 @@ class Mechanism(ABC):
     normal : bool
         Whether the noise is normal, so that the guarantee is in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        For a mechanism that needs the values of all rows at once in one process: the most bytes of memory per row that
-        it uses, in addition to two copies of the values, as measured by `benchmarks.gathered`. Otherwise 0.
+        For a mechanism that needs the values of all rows at once in one process: the largest use of memory in bytes
+        per row, in addition to two copies of the values, as measured by `benchmarks.gathered`. 0 for any other
+        mechanism.
     """
 
     label: ClassVar[str]
@@ -154,9 +155,10 @@ class ScaledLaw(ABC):
 
 @dataclass(frozen=True)
 class Additive(Mechanism):
-    """Base class of mechanisms that add noise of a known law, scaled to the sensitivity, to an exact total.
+    """Base class of mechanisms that add noise of a known law to an exact total.
 
-    Statistical inference uses the law object from which the noise was drawn.
+    The noise is scaled to the sensitivity of the total. Statistical inference uses the law object from which the noise
+    was drawn.
 
     Attributes
     ----------
@@ -223,6 +225,7 @@ def check_grid(low: float, high: float, step: float) -> None:
     Raises
     ------
     OptionError
+        If the step is too small.
     """
     least = math.ldexp(high - low, -DRAWN_BITS)
     if step < least:

@@ -67,7 +67,9 @@ class InEachCell(Mechanism):
 
 
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
-    """Return the guarantee that `each` must satisfy for one added or removed row, so that `promise` holds for all.
+    """Return the guarantee that `each` must satisfy for one added or removed row.
+
+    With this guarantee, the releases of all cells together satisfy `promise` for all neighbouring data sets.
 
     For mechanisms that satisfy pure eps-DP, the guarantee is in eps.
     """

@@ -79,7 +79,7 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norms of n points, shape (n,), in the norm whose unit ball is the body H (see the module)."""
+    """Return the norms of n points, shape (n,), in the norm whose unit ball is the body H of the module's docstring."""
     values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
     sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
     return np.maximum(gauge(linear, squares, cross), sides)
@@ -88,8 +88,8 @@ def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> Fl
 def sample_body(rng: Rng, size: int, q: int) -> Parts:
     """Return `size` independent uniform points u of the body K, up to rounding.
 
-    A point is given by its q linear coordinates u_j, its square coordinates u_jj and its cross-product coordinates u_ij
-    (see the module).
+    The module's docstring defines K and the three kinds of coordinates of a point: q linear coordinates u_j, q square
+    coordinates u_jj, and one cross-product coordinate u_ij for each pair i < j.
 
     This sampler replaces Algorithm 8 of Awan and Slavkovic (2021). Let ``d_j = |u_j| - 1``. Given the linear
     coordinates, the other coordinates are independent and uniform on intervals around 0: u_jj on an interval with
@@ -125,7 +125,10 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
 
 
 def sample_hull(rng: Rng, size: int, q: int) -> Parts:
-    """Return `size` independent uniform points of the body H (see the module), by rejection from the larger body K."""
+    """Return `size` independent uniform points of the body H, by rejection from the larger body K.
+
+    Both bodies are defined in the module's docstring.
+    """
     found = [np.empty((0, 2 * q + math.comb(q, 2)))]
     while (missing := size - sum(map(len, found))) > 0:
         points = sample_body(rng, min(BATCH, 6 * missing), q)
@@ -172,11 +175,11 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 
 @cache
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return three tables from which `sample_body` draws its proposals.
+    """Return three tables for the proposals of `sample_body`, whose docstring defines k, g_k and the envelope.
 
-    The first has the weights of k = 0, ..., q, shape (q + 1,). The second has the heights of the envelope of g_k on the
-    cells of [0, 1], shape (q, CELLS), one row for each k = 1, ..., q. The third has the distribution function of each
-    envelope at the edges of the cells, shape (q, CELLS + 1).
+    The first table has the unnormalised probabilities of k = 0, ..., q, shape (q + 1,). The second table has the
+    heights of the envelope of g_k on the cells of [0, 1], shape (q, CELLS), one row for each k = 1, ..., q. The third
+    table has the distribution function of each envelope at the edges of the cells, shape (q, CELLS + 1).
     """
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
@@ -240,7 +243,7 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
     """Return `count` independent random numbers t in [0, 1] for each row of `above`, shape (n, count).
 
-    They are drawn by rejection, with the density h / J of `sample_body`.
+    The numbers are drawn by rejection from the uniform law. Their density is h / J, as defined in `sample_body`.
     """
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
@@ -261,7 +264,8 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    # squared half-lengths of the cross products of one coordinate outside A with all coordinates in A, summed over A
+    # mean squared half-length of the interval of the cross product of a coordinate outside A and a coordinate in A,
+    # summed over the coordinates in A
     mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)

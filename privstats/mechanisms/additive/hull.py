@@ -22,7 +22,7 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # largest number q of columns for which the smaller body H of module `body` is used, else K
+LARGEST_HULL = 3  # largest number q of columns for which the body H of the module `body` replaces the larger body K
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,7 +99,7 @@ class MatrixTLaw(ScaledLaw):
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The principal submatrices of W whose noise is independent."""
+        """The principal submatrices of W whose noises are independent of each other."""
         return list(parts(self.pairs))
 
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
@@ -268,9 +268,9 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
     """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W, for different i, j > 0.
 
-    They follow from the recursion in the module's docstring. The law is invariant under orthogonal transformations of
-    the coordinates (if hollow, of all coordinates except 0). So ``E W_ii W_jj = E W_jj^2 - 2 E W_ij^2``, and all other
-    pairs of different entries are uncorrelated.
+    These three means follow from the recursion in the module's docstring. The law is invariant under orthogonal
+    transformations of the coordinates (if hollow, of all coordinates except 0). So ``E W_ii W_jj = E W_jj^2 - 2 E
+    W_ij^2``, and all other pairs of different entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:

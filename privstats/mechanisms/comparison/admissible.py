@@ -29,7 +29,8 @@ from privstats.numerics.law import FloatArray
 
 STEEPEST = 40.0  # limit of beta, and of the eps whose exponential is computed: larger values make no difference
 HALVINGS = 60
-LN_SPREAD = math.sqrt(0.2)  # sigma of `laplace_ln` with the least variance if S_beta is proportional to 1 / beta
+# sigma of `laplace_ln`: the noise has the least variance if the smooth sensitivity is proportional to 1 / beta
+LN_SPREAD = math.sqrt(0.2)
 
 
 def betas(eps: float, count: int = 64) -> FloatArray:
@@ -66,7 +67,8 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         log_cosh = math.log(delta) - np.log(-np.expm1(-beta)) + (eps + beta) / rho1
     far = np.maximum(log_cosh, 0.0)
-    wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))  # = arccosh(e^far)
+    # the factor after rho1 is arccosh(e^far), computed without overflow
+    wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))
     return largest(lambda a: laplace_delta(eps, a, beta)[1] <= delta, np.minimum(wide, eps))
 
 
@@ -129,9 +131,10 @@ def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
     """Return one pair (alpha, beta) of largest shift and log ratio of scales for the noise ``X e^(sigma Y)``.
 
     X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The release satisfies (c^2 / 2)-zCDP if ``beta / sigma +
-    e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3). c is the largest number that `concentrated`
-    allows, and each of the two terms is c / 2. With this sigma the noise has the least variance if the smooth
-    sensitivity is proportional to 1 / beta.
+    e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3). c is the largest number for which (c^2 /
+    2)-zCDP is known to imply (eps, delta) (`concentrated`), and alpha and beta are chosen such that each of the two
+    terms is c / 2. With this sigma the noise has the least variance if the smooth sensitivity is proportional to 1 /
+    beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2

@@ -36,7 +36,7 @@ def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the score at theta, shape (d, d); rows equal to theta are left out."""
+    """Return the derivative of the geometric median's score at theta, shape (d, d), without rows equal to theta."""
     away, weights = _pulls(rows, theta)
     unit = away * (weights / rows.counts)
     return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
@@ -69,7 +69,7 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return candidates for the next point on the way to the geometric median; none if the score at theta is zero."""
+    """Return candidates for the next point of the descent from theta; an empty list if the score at theta is zero."""
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -98,7 +98,10 @@ class Proposal:
 
     @classmethod
     def of(cls, rows: DistinctRows, start: FloatArray, grid: LocationGrid, rate: float) -> Proposal:
-        """Return the proposal law for the given rows; in each direction it is between one cell and the grid wide."""
+        """Return the proposal law for the given rows.
+
+        In each direction, the scale of the proposals near the median is between one grid step and the whole grid.
+        """
         median = geometric_median(rows, start)
         slopes, axes = np.linalg.eigh(rate * location_curvature(rows, median))
         return cls(median, axes, np.clip(slopes, 1.0 / (grid.last - grid.first + 1), 1.0), grid)

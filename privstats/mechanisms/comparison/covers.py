@@ -168,7 +168,7 @@ def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
 
 
 def principal(A: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the order in which a pivoted Cholesky factorisation of A takes the coordinates, and the pivots, (d,)."""
+    """Return the order of the coordinates in a pivoted Cholesky factorisation of A, and the pivots, shape (d,) each."""
     S, order, pivots = A.copy(), list(range(len(A))), []
     for k in range(len(A)):
         j = k + int(np.argmax(np.diag(S)[k:]))
@@ -269,7 +269,9 @@ def corner(
 
 
 def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
-    """Return a vector y of dual norm at most 1 with a large value of b'y - radius |A'y|_inf; zero if none is found.
+    """Return a vector y, shape (d,), of dual norm at most 1 with a large value of b'y - radius |A'y|_inf.
+
+    The vector is zero if A and b are zero, or if the solver fails.
 
     The solvers need not be accurate: every y of dual norm at most 1 gives a valid lower bound of the residual's norm.
     """
@@ -318,7 +320,8 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     on = np.flatnonzero(np.abs(theta) > 1e-9 * radius)
     sigma = np.sign(theta[on])
     gram = A[:, on].T @ A[:, on]
-    # the Gram matrix is scaled to entries of about 1, the size of the constraint's entries: for a good condition number
+    # the Gram matrix is scaled so that its entries are at most 1, like the entries of the constraint; this improves the
+    # condition number
     even = max(float(np.abs(gram).max(initial=0.0)), TINY)
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)

@@ -23,7 +23,10 @@ MEAN_BITS = 30  # log2 of the largest number of grid steps for means: twice the 
 
 @dataclass(frozen=True)
 class Grid:
-    """The multiples of `unit` from `low` to `high`, both rounded to multiples; offsets are counted from `low`."""
+    """The grid of the multiples of `unit` from `low` to `high`, each rounded to the nearest multiple of `unit`.
+
+    The offset of a grid point is the number of grid steps from the lower end of the grid.
+    """
 
     low: float
     high: float
@@ -31,27 +34,27 @@ class Grid:
 
     @classmethod
     def within(cls, low: float, high: float, step: float, bits: int) -> Grid:
-        """Return the grid with step 2^j `step`, for the least j >= 0 with which it has at most about 2^bits points."""
+        """Return the grid of step 2^j `step`, with the least j >= 0 for which there are at most about 2^bits points."""
         width = max(high / 2 - low / 2, 1e-300)
         excess = math.ceil(math.log2(width) + 1 - math.log2(step)) - bits
         return cls(low, high, math.ldexp(step, max(0, excess)))
 
     @property
     def origin(self) -> float:
-        """The lower end of the grid in units of the grid, a whole number."""
+        """The lower end of the grid as a multiple of the grid step `unit`, a whole number."""
         return float(np.rint(self.low / self.unit))
 
     @property
     def top(self) -> int:
-        """The offset of the upper end of the grid from its lower end."""
+        """The number of grid steps from the lower end to the upper end of the grid."""
         return int(np.rint(self.high / self.unit) - self.origin)
 
     def offsets(self, values: FloatArray) -> IntArray:
-        """Return the offsets of the grid points nearest to the values, shape (n,)."""
+        """Return the grid points nearest to the values, as numbers of grid steps from the lower end, shape (n,)."""
         return np.clip(np.rint(values / self.unit) - self.origin, 0, self.top).astype(np.int64)
 
     def point(self, offset: int) -> float:
-        """Return the grid point with this offset from the lower end, as a number in [low, high]."""
+        """Return the grid point that is `offset` grid steps above the lower end, as a number in [low, high]."""
         return min(max((self.origin + offset) * self.unit, self.low), self.high)
 
 

@@ -28,7 +28,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected points
-SLOW = 2.0**10  # largest rate, with which a draw takes seconds even if the score is zero along a line segment
+SLOW = 2.0**10  # largest rate: a draw then takes seconds even if the score is zero along a line segment
 WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
@@ -55,7 +55,7 @@ class LocationGrid(NamedTuple):
 
 
 class LocationBox(NamedTuple):
-    """A box of grid points from the corner `low` to the corner `high`, inclusive, with a lower bound on the scores."""
+    """A box of grid points, from the corner `low` to the corner `high`, with a lower bound on the score's norm."""
 
     low: Units
     high: Units
@@ -111,12 +111,12 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
 
 
 def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
-    """Return a lower bound on the length of the score of the geometric median within `radius` of a centre.
+    """Return a lower bound on the length of the geometric median's score at all points within `radius` of `centre`.
 
-    If the radius is 0, it is the length of the score at the centre. Otherwise, let rho be the radius. For a row at a
-    distance r > rho from the centre, the direction from a point of the ball to the row differs from the direction from
-    the centre to the row by an angle of at most asin(rho / r). So the row's unit vector changes by at most the chord of
-    this angle. The unit vector of a row inside the ball may have any direction.
+    If the radius is 0, the bound is the length of the score at the centre. Otherwise, let rho be the radius. For a row
+    at a distance r > rho from the centre, the direction from a point of the ball to the row differs from the direction
+    from the centre to the row by an angle of at most asin(rho / r). So the row's unit vector changes by at most the
+    chord of this angle. The unit vector of a row inside the ball may have any direction.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):
@@ -172,7 +172,7 @@ class LocationBoxes:
         self.log_masses = [_log_mass(self.boxes[0], rate)]
 
     def draw(self, rng: Rng) -> Units:
-        """Return a draw of theta, shape (d,), independent of earlier draws: boxes affect its speed, not its law."""
+        """Return a draw of theta, shape (d,), independent of earlier draws; earlier draws only affect the speed."""
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():

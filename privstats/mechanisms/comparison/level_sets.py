@@ -56,7 +56,10 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """A density divided into cells (shell and bin of heights), each with a covering set of known volume, for draws."""
+    """A sampler of a density, which is divided into cells (shell and bin of heights) with one cover each.
+
+    A cover is a set of known volume that contains the level set of the cell (see the module's docstring).
+    """
 
     cells: LevelCells
     which: NDArray[np.intp]
@@ -128,7 +131,7 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
     norm : {'l1', 'l2', 'linf'}
         Norm of the gradient.
     radius : float
-        Positive: the l1 norm of theta is at most this.
+        Radius of the l1 ball, positive.
 
     Returns
     -------
@@ -139,14 +142,14 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
 
 
 def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
-    """Return the density of `sample_gradient`, divided into cells with a covering set of known volume each."""
+    """Return the sampler of the density of `sample_gradient`; see `sample_gradient` for the parameters."""
     d = len(b)
     edges = shells(d, radius)
     inner, outer = edges[:-1].copy(), edges[1:]
     inner[0] = -1.0
     size, y = residual_bounds(norm, A, b, inner, outer, radius)
     fine = min(rate * float(size[-1]) / (1.0 + radius), 1e12)
-    if np.any(y != 0.0) and fine > 1.0:  # most of the mass may lie near the boundary
+    if np.any(y != 0.0) and fine > 1.0:  # most mass may lie near the boundary: add thin shells there
         thin = radius - (radius - max(inner[-1], 0.0)) * 0.5 ** np.arange(1, math.ceil(math.log2(fine)) + 1)
         inner, outer = np.append(inner, thin), np.concatenate([outer[:-1], thin, outer[-1:]])
         size = np.concatenate([size[:-1], np.maximum(size[-1], lower(A, b, y, outer[len(size) - 1 :]))])
@@ -192,7 +195,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
     rate : float
         Positive: eps / (2 Delta) for a loss of sensitivity Delta. A rate above 1e4 is replaced by 1e4.
     radius : float
-        Positive: the l1 norm of theta is at most this.
+        Radius of the l1 ball, positive.
 
     Returns
     -------
@@ -203,7 +206,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
 
 def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
-    """Return the density of `sample_loss`, divided into cells with a covering set of known volume each."""
+    """Return the sampler of the density of `sample_loss`; see `sample_loss` for the parameters."""
     d = len(b)
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
@@ -288,7 +291,10 @@ def lay_out(
 
 
 def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
-    """Return a bound on the rounding errors of ||A theta - b||, in any norm, and of theta'(A theta - b) on the ball."""
+    """Return a bound on the rounding errors of ||A theta - b|| and theta'(A theta - b) for all |theta|_1 <= radius.
+
+    The bound holds for each of the norms l1, l2 and linf.
+    """
     return 8.0 * len(b) * ULP * (1.0 + radius) * float(np.abs(A).max(axis=0).sum() * radius + np.abs(b).sum())
 
 

@@ -21,7 +21,8 @@ from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
-FACTOR_BITS = 15  # entries of a are rounded to 2^-15 of the root of the noise's sd, so products to 2^-30 of the sd
+# entries of a are rounded to 2^-15 of the root of the noise's sd; products of two entries are multiples of 2^-30 of it
+FACTOR_BITS = 15
 SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise's scale; between them, sums of answer and noise are exact
 
 

@@ -1,4 +1,4 @@
-"""Ladders of a quantile: bounds on its change by l = 1, 2, ... changed rows, at a data set and at nearby data sets.
+"""Ladders of a quantile: bounds on the change of the quantile if l = 1, 2, ... rows of a data set change.
 
 The quantile of level tau is ``T = y_m``, m = ceil(tau n), of the sorted values y_1 <= ... <= y_n; y_i = low for i < 1
 and high for i > n, so that T = low if there are no values. A **ladder** is a chain of intervals V(0) = {T}, V(1), ...
@@ -42,7 +42,9 @@ REACH = 1 << 18  # largest level l of a ladder; above SLIDING, one interval cont
 def ladder(
     values: FloatArray, level: float, low: float, high: float, centred: bool = False
 ) -> tuple[float, FloatArray]:
-    """Return the quantile, and a ladder's widths W(0), W(1), ...: bounds on the quantile's change by 0, 1, ... rows.
+    """Return the quantile, and the widths W(0), W(1), ... of a ladder.
+
+    W(l) bounds the change of the quantile if l rows change.
 
     Above level l = REACH, the interval is the whole range. Above level l = SLIDING, the sliding intervals are replaced
     by the interval [y_(m - l), y_(m + l)], which contains all of them. The result is a ladder in both cases.
@@ -80,15 +82,20 @@ def ladder(
 
 
 def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
-    """Return bounds W(r), W(2 r), ... on the quantile's change by one unit at data sets 0, 1, ... units away.
+    """Return bounds on the change of the quantile if one unit changes, at data sets near the given data.
 
-    A unit has up to r = `rows` rows; `whole` is the width of the public range, the last bound.
+    Entry q of the result, W(r (q + 1)), holds at every data set that differs from the given data in q units. A unit
+    (row or person) has up to r = `rows` rows, and `widths` has the widths W(0), W(1), ... of a ladder. The last entry
+    is `whole`, the width of the public range.
     """
     return np.append(widths[rows::rows], whole)
 
 
 def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
-    """Return the log of the smooth sensitivity ``max_q moves[q] e^(-beta q)`` for each beta, shape (betas,)."""
+    """Return the log of the smooth sensitivity ``max_q moves[q] e^(-beta q)`` for each beta, shape (betas,).
+
+    ``moves[q]`` bounds the change of the quantile if one unit changes, at data sets that differ in q units.
+    """
     q = np.flatnonzero(np.diff(moves, prepend=-1.0) > 0)
     with np.errstate(divide="ignore"):
         log_width = np.log(moves[q])
@@ -98,8 +105,8 @@ def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
 def distance(moves: FloatArray, eta: float) -> float:
     """Return the distance of the nearest data set at which one unit may change the quantile by more than eta.
 
-    ``moves[q]`` bounds the change by one unit at data sets q units away; the distance is the smallest q with ``moves[q]
-    > eta``. If no bound exceeds eta, return inf.
+    ``moves[q]`` bounds the change of the quantile if one unit changes, at data sets that differ in q units. The
+    returned distance is the smallest q with ``moves[q] > eta``, or inf if no bound exceeds eta.
     """
     return float(np.searchsorted(moves, eta, side="right")) if eta < moves[-1] else math.inf
 

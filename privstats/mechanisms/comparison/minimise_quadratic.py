@@ -116,7 +116,8 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
     """Return the result of Wolfe's steps in float64, usually near the minimiser; zeros if the steps fail."""
-    # A is scaled so that its largest entry is about 1, the size of the constraint's entries: a good condition number
+    # A is scaled so that its largest entry is about 1, like the entries of the constraint; this improves the condition
+    # number
     shift = -math.frexp(float(np.abs(A).max()))[1]
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
@@ -141,8 +142,8 @@ def wolfe(
 
     The arithmetic is the arithmetic of the arguments (float64 or Fractions). A corral (a set of atoms, see the module)
     is stored as coordinates `at`, `signs` and positive `weights` that add up to the radius: theta is the sum of
-    ``weight sign e_at``. The first corral has the coordinates and signs of `start`, by default those of the minimiser
-    over the whole space.
+    ``weight sign e_at``. The first corral has the coordinates and signs of the nonzero entries of `start`. By default,
+    `start` is the minimiser over the whole space.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def wolfe(
         solution = solve(system, right)
         wanted, multiplier = solution[:-1], solution[-1]
         out = (wanted <= 0).nonzero()[0]
-        if len(out) and step != most:  # move toward the minimiser over the affine hull, up to the hull's edge
+        if len(out) and step != most:  # move toward the minimiser on the affine hull, within the convex hull
             ratios = [weights[k] / (weights[k] - wanted[k]) if weights[k] > 0 else 0 for k in out]
             weights = weights + min(ratios) * (wanted - weights)
             weights[out[ratios.index(min(ratios))]] = 0

@@ -145,7 +145,7 @@ class NoisySGD(Mechanism):
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:
-        """Return the noise multiplier sigma: the standard deviation of a sum's noise over the sum's sensitivity 2 C.
+        """Return the noise multiplier: the standard deviation of a sum's noise over the sum's sensitivity, 2 `clip`.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class NoisySGD(Mechanism):
             yield theta
 
     def total(self, rows: FloatArray, theta: FloatArray) -> Total:
-        """Return the exact sum of the rows' clipped gradients at theta; replacing a row changes it by at most 2 C."""
+        """Return the exact sum of the clipped gradients at theta; replacing a row changes it by at most 2 `clip`."""
         step = step_of(self.clip, SUM_BITS)
         total = Total.nothing(len(theta), step)
         for start in range(0, len(rows), MOST_ROWS):

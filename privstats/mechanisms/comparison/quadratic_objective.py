@@ -25,9 +25,10 @@ ACCURACY = 1e-9
 
 @dataclass(frozen=True)
 class QuadraticPerturbation(Mechanism):
-    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta`` on |theta|_1 <= theta_bound, b random.
+    """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta``, with random b, on a bounded set.
 
-    Privacy: eps. The share `GUARD` of eps is for the guard below; e denotes the remaining eps, and q the split.
+    The set is |theta|_1 <= theta_bound. Privacy: eps. The share `GUARD` of eps is for the guard below; e denotes the
+    remaining eps, and q the split.
 
     *Linear term*: b has density proportional to ``exp(-c |b|_K)`` with c = q e / D, where D is the sensitivity of the
     score on the set |theta|_1 <= theta_bound. The b for which a given theta is the minimiser changes by at most D

@@ -1,4 +1,4 @@
-"""Noise scaled to the smooth sensitivity of a quantile; the noise is small if a few rows cannot change it much."""
+"""Noise scaled to the smooth sensitivity of a quantile: small noise if a few rows cannot change the quantile much."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ LEAST_DELTA = 1e-100  # limit of delta: for a smaller delta, there may be no pai
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile, and bounds on its change by one unit (row or person) at data sets 0, 1, 2, ... units away.
+    """Return the quantile, and bounds on the change of the quantile if one unit (row or person) changes.
+
+    Bound number q, q = 0, 1, 2, ..., holds at every data set that differs from the data in q units.
 
     Raises
     ------
@@ -49,12 +51,12 @@ def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
 
 
 def with_delta(promise: Promise) -> ApproxDP:
-    """Return the guarantee if it is (eps, delta); otherwise refuse it.
+    """Return the guarantee if it is (eps, delta)-DP; otherwise raise an error.
 
     Raises
     ------
     BudgetError
-        If the guarantee has no delta, or if delta is below the smallest delta of the formulas.
+        If the guarantee has no delta, or if delta is at most `LEAST_DELTA`.
     """
     if not isinstance(promise, ApproxDP) or promise.delta <= LEAST_DELTA:
         raise BudgetError(f"this mechanism needs a delta and the budget is {promise.budget}; add delta=1e-6 to eps=")
@@ -94,9 +96,9 @@ class Smooth(Mechanism):
         """Return a draw of the noise Z, which is then multiplied by the scale N."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
-        """Return the noise scale N, computed from bounds on the quantile's change by one unit.
+        """Return the noise scale N, computed from bounds on the change of the quantile if one unit changes.
 
-        ``moves[q]`` bounds the change of the quantile by one unit (row or person) at data sets q units away.
+        ``moves[q]`` is the bound at data sets that differ from the data in q units (rows or persons).
         """
         alphas, betas = self.curve(promise)
         usable = alphas > 0

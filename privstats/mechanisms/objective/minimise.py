@@ -7,11 +7,11 @@ Otherwise the gradient is computed in decimal arithmetic, with enough digits to 
 the tolerance; the theorem below shows that the number of steps is finite. No data set raises an error, for example if
 the responses are separated or constant.
 
-The bound of rounding grows with the number of rows; so does the curvature of f, but gamma does not. So of many rows the
-proof takes the curvature near theta (`curved_enough`): let m be at most the smallest eigenvalue of every Hessian of f
-within the distance r of theta. If ``|grad f(theta)|_2 <= m r``, then at every theta + v with ``|v|_2 = r`` the
-derivative of f along v is at least ``-|grad f(theta)| r + m r^2 >= 0``; since f is convex, theta* lies within r of
-theta.
+The bound on the rounding error grows with the number of rows. The curvature of f also grows, but gamma is fixed. So for
+many rows the proof uses the curvature of f near theta in place of gamma (`curved_enough`): let m be at most the
+smallest eigenvalue of every Hessian of f within the distance r of theta. If ``|grad f(theta)|_2 <= m r``, then at every
+theta + v with ``|v|_2 = r`` the derivative of f along v is at least ``-|grad f(theta)| r + m r^2 >= 0``; since f is
+convex, theta* lies within r of theta.
 
 Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
 theta depends on the division of the rows into parts, or on their order.
@@ -70,7 +70,9 @@ class BoundedLosses(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivatives:
-    """Function that adds up derivatives of the objective f over rows (w, x, y, o), on the machine that has the rows.
+    """Function that adds up derivatives of losses over rows (w, x, y, o), on the machine that has the rows.
+
+    A row consists of the weight w, the predictors x, the response y and the offset o.
 
     All sums are exact. For this purpose, scores are rounded to multiples of `step`, and the two factors of a Hessian
     entry to multiples of `root`. Bounds of rounding errors are rounded up, to multiples of 2^-10 of the largest score
@@ -93,7 +95,7 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return four sums over the rows of `part`, shape (n, d + 3), whose columns are w, x, y and o.
+        """Return four sums over the rows of `part`, shape (n, d + 3), with columns w, x, y and o.
 
         The sums are: the number n of rows; two bounds of rounding errors, shape (2,), in units of 2^-53 (see
         `Tilted.derivatives`); the score, shape (d,), as whole multiples of `step`; and the Hessian, shape (d, d), as
@@ -122,7 +124,8 @@ class Tilted:
     Parameters
     ----------
     scan : callable
-        Function that applies a given function to every part of the rows (w, x, y, o); each row is in the set `within`.
+        Function that applies a given function to every part of the rows (weight w, predictors x, response y, offset
+        o). Each row is in the set `within`.
     within : BoundedLosses
         The loss l, and bounds on a row's weight, length and curvature.
     gamma : float
@@ -191,7 +194,10 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
-    """Return the best point of Newton's method in float64, and whether its gradient is proved to meet the tolerance."""
+    """Return the best point of Newton's method in float64, and whether this point is proved to be accurate enough.
+
+    The proof uses the gradient at the point, or the curvature of f near the point (see the module's docstring).
+    """
     theta = step = np.zeros(len(f.tilt))
     best, least, most, start, errors = theta, math.inf, math.inf, 0.0, None
     for _ in range(MOST_STEPS):
@@ -202,7 +208,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             best, least, most = theta, size, bound
         if bound <= tolerance:
             return theta, True
-        if not math.isfinite(size) or size <= wrong / 8:  # the gradient is only rounding error
+        if not math.isfinite(size) or size <= wrong / 8:  # the gradient may be rounding error alone
             break
         if float(gradient @ step) > CLOSE * start:  # the step is too long, or too inexact
             step, start = step / 2, start / 2
@@ -216,11 +222,14 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     """Return whether the curvature of f near theta proves that the minimiser lies within r of theta, in one pass.
 
-    `bound` is an upper bound of the length of the gradient at theta. Within r of theta a linear predictor differs by
-    less than `reach` from the computed one (Higham 2002, section 3.1). Write a row of the matrix of lower bounds as v =
-    z - e, with z a multiple of `root` and the entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a``
-    for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. The term subtracted for the sum of 16 ee' over the rows is
-    four times as large; the excess covers rounding.
+    `bound` is an upper bound of the length of the gradient at theta. At every point within r of theta, the linear
+    predictor of a row differs by less than a number `reach` from the linear predictor that is computed at theta (Higham
+    2002, section 3.1). So the Hessian of the losses at these points is at least the sum of vv' over the rows, where v
+    is the row's x times ``sqrt(w c)``, w is the row's weight, and c is a lower bound of the loss's second derivative
+    within `reach` of the computed linear predictor. Write v = z - e, with z a multiple of a grid step `root` and the
+    entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' /
+    a`` for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. The term subtracted for the sum of 16 ee' over the rows
+    is four times as large; the excess covers rounding.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -284,24 +293,24 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A substitute for a loss, with slope 0 and, at every eta, the largest curvature of the original loss."""
+    """A substitute for a loss: first derivative 0, second derivative equal to the original loss's largest one."""
 
     loss: RowLoss
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slopes of zero, and the largest curvature at each response."""
+        """Return zeros, and the largest second derivative of the loss in eta at each response y, shape (n,) each."""
         return np.zeros_like(eta), self.loss.steepest(y)
 
 
 @dataclass(frozen=True)
 class Flattest:
-    """A substitute for a loss: derivative 0, and a lower bound of the original loss's second derivative around eta."""
+    """A substitute for a loss: first derivative 0, and a lower bound of the original loss's second derivative."""
 
     loss: RowLoss
     reach: float
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slopes of zero, and lower bounds of the curvature within `reach` of eta."""
+        """Return zeros, and lower bounds of the loss's second derivative on [eta - reach, eta + reach], shape (n,)."""
         return np.zeros_like(eta), self.loss.least_curvature(eta, y, self.reach)
 
 

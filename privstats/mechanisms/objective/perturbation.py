@@ -18,9 +18,10 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
 GUARD = 0.01  # share of the budget for the guard: noise that covers the numerical error of the minimiser
-LEAST_GUARD = 1e-5  # smallest scale of the noise that hides the solver's error, in units of theta
+LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of theta
 FARTHEST = 2.0**13  # largest length of the coefficient vector; longer vectors are shortened to this length
-ROUNDING = 2.0**-49 * FARTHEST  # allowance for 16 rounding errors: coefficients, their shortening, guard noise
+# allowance for 16 rounding errors of numbers up to `FARTHEST`: coefficients, shortening, sum with the guard's noise
+ROUNDING = 2.0**-49 * FARTHEST
 # largest exponent in the formula of the ridge: a smaller exponent gives a larger ridge, which is private, too
 MOST_EXPONENT = 6.0
 

@@ -40,7 +40,7 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-# additional width of the cells of zero and of both bounds together, as a fraction of the range: for frequent values
+# additional width of the cells of zero and of both bounds together, as a fraction of the range: many values lie there
 HEAPED = 0.03
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # terms below exp(-NEGLIGIBLE) < 2^-64 times a sum do not change the sum in float64
@@ -88,7 +88,7 @@ class Parts:
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """Return the number of a uniformly drawn part of the cell of each grid point; `units` are in grid steps."""
+        """Return the number of a uniformly drawn part of each point's cell; `units` are grid points, in grid steps."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
@@ -147,7 +147,10 @@ class Targets:
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return the log of the envelope minus the log density, for J boundaries at the given ranks, shape (J,)."""
+        """Return the log of the envelope minus the log density, for J boundaries at the given ranks, shape (J,).
+
+        The envelope is the density at rank errors that are clamped to [-width, width].
+        """
         errors = ranks - self.ranks
         return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
 
@@ -198,10 +201,10 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return boundaries drawn from the envelope density: their part numbers and the indices of their gaps, (J,) each.
+    """Return J boundaries drawn from the envelope (see `Targets.excess`), and the indices of the gaps they lie in.
 
-    `values` are sorted part numbers, and `ranks`, shape (len(values) + 1,), are the ranks of the gaps between the
-    values.
+    The boundaries and the sorted `values` are numbers of parts of grid cells (`Parts`). `ranks`, shape (len(values) +
+    1,), are the ranks of the gaps between the values.
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
@@ -303,9 +306,10 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
 def in_gaps(
     arrive: list[FloatArray], leave: list[FloatArray], errors: FloatArray, log_length: FloatArray, rates: FloatArray
 ) -> FloatArray:
-    """Return ``leave[j]``, shape (K,), for j = len(errors), from the sums of `forward_pass` for fewer boundaries.
+    """Return the log of the total weight of all placements of j boundaries with boundary j in gap i, shape (K,).
 
-    For gap i it is the logarithm of a sum of j terms; term m is for m boundaries in the gap, m = 1, ..., j. Because of
+    This is ``leave[j]`` of `forward_pass`, with j = len(errors), computed from the sums for fewer boundaries. For gap i
+    it is the logarithm of a sum of j terms; term m is for m boundaries in the gap, m = 1, ..., j. Because of
     ``(s + m - 1)! >= s! m!`` for s >= 1, the sum of the terms for m and more boundaries is at most ``exp(leave[j - m +
     1][i]) length^(m - 1) / m!``, multiplied by the factor for m - 1 empty cells. If this bound is negligible in most
     gaps, further terms are computed only for the remaining gaps.

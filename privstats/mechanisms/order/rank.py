@@ -121,8 +121,8 @@ class Rank(Mechanism):
             grid = grid_of(within)
             points = grid.last - grid.first + 1
             return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
-        # a rank error is an error of the number of values in both cells, so the sum of both errors has twice the
-        # sensitivity of the rank error
+        # one number divides the values into two cells; the sum of the errors of the two cells' counts is twice the rank
+        # error, and so is the sensitivity
         if len(self.levels) == 1:
             return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
         return RankErrors(
@@ -134,9 +134,10 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
-        """Return a function that draws the numbers, shape (numbers,), from a given source of random numbers.
+        """Return a function of a source of randomness that draws the quantiles and the ends of intervals.
 
-        The draws of different calls are independent. Ends of intervals that are not drawn are NaN.
+        The function returns one array of numbers; an end that is not drawn is NaN. The draws of different calls are
+        independent.
         """
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
@@ -186,7 +187,8 @@ def moved_by_one(level: float, relation: Relation) -> float:
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
     """Return the sensitivity S for several levels: the largest change of the error due to one changed row.
 
-    The error is the sum over cells of the absolute difference between the number of values and the target number.
+    The chosen numbers divide the values into cells. The error is the sum over the cells of the absolute difference
+    between the number of values and the target number.
     """
     shares = np.diff(levels, prepend=0.0, append=1.0)
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))

@@ -24,9 +24,9 @@ class RankErrors:
     Parameters
     ----------
     rate : float
-        Rate at which the log density decreases with the largest error, or with the sum of the cells' errors.
+        Rate at which the log density decreases with ``max_j |e_j|`` or with ``sum_j |e_j - e_(j-1)|`` (see `largest`).
     J : int
-        How many numbers are drawn jointly.
+        Number of jointly drawn numbers.
     largest : bool
         If True, the density of the errors e is proportional to ``exp(-rate max_j |e_j|)``. If False, it is the Laplace
         bridge, proportional to ``exp(-rate sum_j |e_j - e_(j-1)|)`` with e_0 = e_(J+1) = 0.
@@ -50,7 +50,7 @@ class RankErrors:
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         positive = 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), rng.uniform(0.0, 1.0, size), side="right")
-        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # a random subset is positive
+        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # a random subset of the increments is positive
         up = order < np.minimum(positive, self.J)[:, None]
         parts = exponential(rng, (size, m))
         sides = (parts * up).sum(axis=1, keepdims=True), (parts * ~up).sum(axis=1, keepdims=True)

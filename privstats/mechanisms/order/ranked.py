@@ -29,7 +29,7 @@ Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and
 
 @dataclass(frozen=True)
 class RankGrid:
-    """The grid of the multiples of `step` in [low, high]; if there is none, the single multiple nearest to `low`."""
+    """The grid of the multiples of `step` in [low, high]; without a multiple there, the multiple nearest to `low`."""
 
     low: float
     high: float
@@ -121,8 +121,8 @@ class Ranked:
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
     """Return the grid points, in steps, nearest to the values of `part`; only points in the given intervals are kept.
 
-    The order of the values does not change. Values more than two steps away from all intervals are left out before
-    rounding, to save time.
+    `part`, shape (m, 1), is one part of the data. The order of the values does not change. Values more than two steps
+    away from all intervals are left out before rounding, to save time.
     """
     first, last, step = grid.first, grid.last, grid.step
     near = [

@@ -112,7 +112,7 @@ class LineWindow:
 
 
 class CheckLines:
-    """A Markov chain with one target density; the property `theta` is its current state."""
+    """A Markov chain with the target density `target`; the property `theta` is the current state."""
 
     def __init__(self, target: Target) -> None:
         self.target, self.frame = target, RowFrame.of(target)
@@ -147,7 +147,7 @@ class CheckLines:
         self.pull = self.pool.pull + self.x @ (self.u <= 0)
 
     def sweep(self, rng: Rng, random: bool) -> None:
-        """Take d steps of the chain, along random directions or along the columns of the basis."""
+        """Take d steps of the chain: along random directions if `random`, otherwise along the columns of the basis."""
         d = len(self.phi)
         self.refresh()
         for way in rng.standard_normal((d, d)) if random else np.eye(d):
@@ -214,7 +214,7 @@ class CheckLines:
         if target.norm == "loss":
             bend = float(way @ way)
             return -float(v @ self.pull) / bend, 5.0 / math.sqrt(target.rate * bend)
-        bend = max(float(abs(v @ way)), 1e-300)  # = v'Hv, since way = H @ v with the Hessian H
+        bend = max(float(abs(v @ way)), 1e-300)  # v'Hv, since way = Hv with the Hessian H
         scale = float(dual_size(target.norm, v, target.tilt)) / (target.rate * bend)
         here = target.rate * float(size_of(target.norm, self.pull, target.tilt))
         return -float(v @ self.pull) / bend, scale * (here + math.log1p(length / scale) - math.log(SELDOM))
@@ -222,7 +222,7 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the pieces of the density on the line between the two `ends`, and bounds on the density beyond them.
+        """Return the pieces of the density on the line between the two `ends`, and bounds on the density elsewhere.
 
         The bounds hold on the segment `whole`, the part of the line inside the parameter set. `slopes` has the decrease
         of each row's residual per unit of distance along the line, whose direction is v.
@@ -262,9 +262,10 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a random point, drawn from the pieces and the bounds together, and the index of its piece.
+        """Return a random point of the line, as a distance, and the index of the piece in which the point lies.
 
-        For a point outside the window, None is returned in place of the index.
+        The point is drawn from the density in the window and, outside the window, from the bounds on the density. The
+        index is None for a point outside the window. `inside` is the log mass of the window.
         """
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
@@ -312,7 +313,10 @@ def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tupl
 
 
 def _fallen(part: float, fall: float) -> float:
-    """Return the `part` quantile (if fall < 0, the 1 - `part` quantile) of the density ``exp(-fall x)`` on [0, 1]."""
+    """Return a quantile of the density on [0, 1] that is proportional to ``exp(-fall x)``.
+
+    The probability of the quantile is `part`, or 1 - part if fall < 0.
+    """
     size = abs(fall)
     part = -math.log1p(part * math.expm1(-size)) / size if size > 1e-9 else part
     return 1 - part if fall < 0 else part

@@ -58,7 +58,7 @@ class Target:
 def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
     """Return the norm of each vector g, an array along the last axis of `g`.
 
-    All these norms do not decrease if entries of g increase in absolute value.
+    None of these norms decreases if an entry of g increases in absolute value.
 
     The norm "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
 
@@ -133,7 +133,7 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
 def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
     """Return an estimate of the derivative of the score, a positive definite matrix of shape (d, d).
 
-    It is estimated from about n^(3/4) rows with the smallest absolute residuals.
+    The estimate is computed from the rows with the smallest absolute residuals, about n^(3/4) rows.
     """
     n, d = x.shape
     H = np.eye(d)
@@ -156,7 +156,7 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after Newton steps, taken while they reduce the score and do not leave the l1 ball."""
+    """Return theta after some Newton steps; a step is taken only if it reduces the score and stays in the l1 ball."""
     now = score(x, y, tau, theta)
     for _ in range(NEWTON):
         step = np.linalg.solve(curvature(x, y, theta), now)
@@ -171,7 +171,7 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
     """Return the minimiser, computed by linear programs with the rows whose residuals at theta are small.
 
-    Further rows are added to the program if their residuals have the other sign at its solution.
+    A further row is added to the program if the residual of the row at the solution has another sign than at theta.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))

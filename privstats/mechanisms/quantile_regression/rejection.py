@@ -23,8 +23,10 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected points
-FAR, FAR_LOSS = 400.0, 20.0  # beyond scores of FAR / rate, or losses of FAR_LOSS^2 / rate, convexity gives the bounds
-EVEN = 0.4  # a box is halved in every coordinate whose uncertainty is at least this share of the largest one
+# outside a central cube, where the score exceeds about FAR / rate or the loss about FAR_LOSS^2 / rate, the first bounds
+# of boxes follow from convexity (`Cuts`)
+FAR, FAR_LOSS = 400.0, 20.0
+EVEN = 0.4  # a box is halved in every coordinate whose `strain` is at least this share of the largest `strain`
 EXACT_DIM = 3  # largest number of coefficients for exact draws: with four coefficients, a draw took 17 to 44 s
 
 
@@ -111,7 +113,7 @@ class CheckBoxes:
         return Cuts(self.target, self.frame.basis, np.vstack(points), np.vstack(pulls), np.concatenate(losses))
 
     def draw(self, rng: Rng) -> FloatArray:
-        """Return a draw of theta, shape (d,), independent of earlier draws: boxes affect its speed, not its law."""
+        """Return a draw of theta, shape (d,), independent of earlier draws; earlier draws only affect the speed."""
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():
@@ -131,9 +133,9 @@ class CheckBoxes:
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
     def split(self, chosen: int) -> None:
-        """Replace the box with index `chosen` by its parts.
+        """Replace the box with index `chosen` by parts of this box.
 
-        The box is halved in the coordinates that contribute most to its uncertainty (see `strain`).
+        The box is halved in the coordinates that contribute most to the uncertainty of the box (see `strain`).
         """
         box = self.boxes[chosen]
         rows = box.rows.within(box.middle, box.halves)
@@ -194,7 +196,7 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return directions in which scores are bounded, shape (k, d): unit vectors, and sums and differences of these.
+    """Return directions in which scores are bounded, shape (k, d): unit vectors and their sums and differences.
 
     The norm of the score is bounded by its products with all directions. A row whose residual changes sign in a box
     changes several coordinates of the score. These changes may cancel in a sum or difference of coordinates, so that

@@ -114,25 +114,25 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return the lower limit of the curvatures that are used for coordinates.
+    """Return the lower limit of the estimated curvatures from which the coordinates of a `RowFrame` are computed.
 
-    With this curvature, theta moves by the radius of the parameter set if the score (or the loss) changes by about 1 /
-    rate.
+    At this curvature, theta changes by the radius of the parameter set if the score (or the loss) changes by about 1 /
+    rate. Smaller estimates are replaced by the limit.
     """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
 
 class Rows(Protocol):
-    """Interface of the rows of a regression, for the score and the loss in a box, and for bounds on them."""
+    """Interface of the rows of a regression: scores and losses at points of a box, and bounds on scores in a box."""
 
     @property
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows for use in the box with centre `middle` and half-widths `halves`, and in its parts."""
+        """Return the rows in a form for a box (centre `middle`, half-widths `halves`) and all parts of this box."""
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
-        """Return the score and the loss of all rows at the coordinates phi."""
+        """Return the score, shape (d,), and the loss at the coordinates phi, summed over all rows."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds on the product of the score with each direction in `ways`, in each box.
@@ -141,7 +141,7 @@ class Rows(Protocol):
         """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the scores and losses of all rows at k points phi, shapes (k, d) and (k,)."""
+        """Return the score and the loss, summed over all rows, at each of k points phi, shapes (k, d) and (k,)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
         """Return a mask of the boxes in which all undecided rows are equal, and two possible scores for each box.
@@ -182,10 +182,10 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows of a target density, or None if this storage is not possible.
+        """Return the rows of a target density, grouped by their vectors x of predictors; None if this is not possible.
 
-        It is not possible if the rows have more than `DISTINCT` different vectors x of predictors, or if these vectors
-        are so close to each other that boxes become too long for the public grid (`LONGEST`).
+        Grouping is not possible if the rows have more than `DISTINCT` different vectors x, or if these vectors are so
+        close to each other that boxes become too long for the public grid (`LONGEST`).
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
