@@ -146,9 +146,9 @@ def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
 
 
 def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, ordered: bool) -> Known | None:
-    """Return the declared levels or bounds of one column of type `kind`; the levels of a boolean column are known.
+    """Return the declared levels or bounds of one column; None if neither levels nor both bounds are given.
 
-    The result is None for any other column if neither levels nor both bounds are given.
+    If `kind`, the type of the column, is boolean, the levels are False and True, and need not be given.
     """
     if kind in TRUTH_KINDS:
         return Levels((False, True))

@@ -300,7 +300,7 @@ class Columns:
         return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
-        """Return the design that regresses the one column on a dummy for each group, or on an intercept alone.
+        """Return the design of a regression of the only column on a dummy for each group, or on an intercept alone.
 
         Raises
         ------

@@ -191,9 +191,10 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Make a number of proposals, and return the numbers ``d_j = |u_j| - 1`` of each accepted proposal.
+    """Make a number of proposals for `sample_body`, and return q numbers d_j for each accepted proposal.
 
-    The result has one row of q numbers for each accepted proposal; the positive d_j come first.
+    Here ``d_j = |u_j| - 1``, where u_j is a linear coordinate of a point of the body K. The result has one row for each
+    accepted proposal; the positive d_j come first.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
@@ -278,8 +279,8 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
 def _cuts(q: int) -> FloatArray:
     """Return the vectors w / h(w) as columns, for all directions w that define the body H.
 
-    The directions are those in `_CUTS`, under all permutations and changes of sign of the q coordinates; h(w) is the
-    range of ``w't(z)``.
+    The directions w are the vectors in `_CUTS`, under all permutations and changes of sign of the q coordinates. h(w)
+    is the range of the quadratic polynomial ``w't(z)`` over the cube (see the module's docstring).
     """
     j, k = np.triu_indices(q, 1)
     dim = 2 * q + len(j)

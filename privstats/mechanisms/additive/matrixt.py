@@ -48,7 +48,7 @@ ROW_BY_ROW = 32  # largest order of matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
-    """Return the exponent s of the density of a noise matrix of the given order, chosen for small variances.
+    """Return the exponent s of the density ``det(I + W^2)^-s`` of a noise matrix W, chosen for small variances.
 
     A density exists only for s > order / 2. If `beyond` is positive, return the exponent of the law of a principal
     submatrix, of the given order, of a noise matrix with `beyond` more rows and columns.
@@ -182,7 +182,7 @@ def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
 
 
 def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent draws of the noise matrix W, shape (size, order, order).
+    """Return `size` independent matrices W with density proportional to ``det(I + W^2)^-s``, (size, order, order).
 
     Parameters
     ----------
@@ -221,9 +221,9 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 
 
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent draws of the noise matrix of order k + b, shape (size, k + b, k + b).
+    """Return `size` independent matrices W with density proportional to ``det(I + W^2)^-s``, (size, k + b, k + b).
 
-    A noise matrix of order k is drawn first and then extended by b rows and columns.
+    A noise matrix of order k is drawn first and then extended by b rows and columns (see the module's docstring).
     """
     M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
     C = np.tril(rng.standard_normal((size, b, b)), -1)

@@ -56,7 +56,7 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    # shifts delta_j / rise, with sign_j, of the simplex in point 3 of the docstring; empty for the l1 ball
+    # ``sign_j delta_j / rise`` of the simplex in point 3 of the docstring; empty for the l1 ball
     slack: FloatArray
     signs: FloatArray  # for each row of M: 1 if the row selects a single entry of theta, else 0
 

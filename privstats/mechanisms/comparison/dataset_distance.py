@@ -251,7 +251,8 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
 def sample_mean(rng: Rng, offsets: IntArray, top: int, kind: str, rate: float) -> int:
     """Return a random grid point with probability proportional to ``exp(-rate * dataset distance)``, for a mean.
 
-    The result is the offset of the grid point, in [0, top].
+    The dataset distance of a grid point is the number of values that must change so that the mean is this point. The
+    result is the offset of the grid point, in [0, top].
     """
     lowest, highest = mean_levels(offsets, top, kind)
     points = np.diff(highest - lowest + 1, prepend=0)

@@ -115,7 +115,10 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 
 
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
-    """Return the result of Wolfe's steps in float64, usually near the minimiser; zeros if the steps fail."""
+    """Return an approximate minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball; zeros if the steps fail.
+
+    Wolfe's steps (`wolfe`) are taken in float64. The result is usually close to the minimiser, but this is not certain.
+    """
     # A is scaled so that its largest entry is about 1, like the entries of the constraint; this improves the condition
     # number
     shift = -math.frexp(float(np.abs(A).max()))[1]
@@ -128,7 +131,10 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
 
 
 def exact_quadratic(matrix: Numbers, vector: Numbers, radius: float, start: FloatArray) -> FloatArray:
-    """Return the exact minimiser, rounded to float64; a ridge is added first if the matrix is not positive definite."""
+    """Return the exact minimiser, rounded to float64, of ``theta'A theta / 2 - b'theta`` on the l1 ball.
+
+    A is `matrix`, and b is `vector`. If A is not positive definite, a ridge is added to A first.
+    """
     ridge = max(*np.abs(matrix).sum(axis=0), Fraction(1, 2**1074)) / 2**52
     while not positive_definite(matrix):
         matrix, ridge = matrix + ridge * np.eye(len(vector), dtype=int), 2 * ridge

@@ -245,7 +245,10 @@ def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
 
 
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
-    """Return the minimiser, computed with gradients in decimal arithmetic and then rounded to float64."""
+    """Return the minimiser of f, within the tolerance; gradients are computed in decimal arithmetic.
+
+    The steps begin at `start`, and the result is rounded to float64.
+    """
     tilt, within, loss = [Decimal(value) for value in f.tilt.tolist()], f.within, f.within.loss
     d, gamma, enough, digits = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2, digits_for(within, tolerance)
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -293,7 +296,7 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A substitute for a loss: first derivative 0, second derivative equal to the original loss's largest one."""
+    """A substitute for a loss: first derivative 0, and the largest second derivative of the original loss."""
 
     loss: RowLoss
 
@@ -326,7 +329,7 @@ class DecimalScores:
     digits: int
 
     def __call__(self, part: FloatArray) -> list[int]:
-        """Return the sum of the scores of the rows in one part of the data."""
+        """Return the d entries of the sum of scores over one part of the rows, in units of 10^-digits."""
         sums = [0] * len(self.theta)
         with localcontext() as context:
             context.prec = self.digits

@@ -145,7 +145,8 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
 def guard_of(eps: float) -> tuple[float, float]:
     """Return the scale of the guard's noise, and the largest numerical error of the minimiser that this noise covers.
 
-    Both are in units of theta. The numerical error does not include the allowance `ROUNDING` for rounding.
+    The guard is noise that hides the numerical error of the minimiser, with the share `GUARD` of eps. Both numbers are
+    in units of theta. The numerical error does not include the allowance `ROUNDING` for rounding.
     """
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING

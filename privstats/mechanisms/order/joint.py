@@ -40,7 +40,7 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-# additional width of the cells of zero and of both bounds together, as a fraction of the range: many values lie there
+# additional width of the cells around zero and both bounds, where values are often tied, as a fraction of the range
 HEAPED = 0.03
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # terms below exp(-NEGLIGIBLE) < 2^-64 times a sum do not change the sum in float64
@@ -69,22 +69,22 @@ class Parts:
 
     @cached_property
     def more(self) -> int:
-        """Additional width of the cells of zero and of the ends of the grid, in units of an ordinary cell."""
+        """Additional width of the cells around zero and around the ends of the grid, as a multiple of other cells."""
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
     @cached_property
     def cells(self) -> int:
-        """Width of all cells together, in units of an ordinary cell."""
+        """Total width of the cells around all grid points, as a multiple of the width of an ordinary cell."""
         return int(self.grid.last - self.grid.first) + 1 + self.more * len(self.heaps)
 
     @property
     def bits(self) -> int:
-        """log2 of the number of parts of an ordinary cell; at least 10, because grids have at most 2^51 points."""
+        """log2 of the number of parts into which an ordinary cell is divided; at least 10 for 2^51 or fewer points."""
         return PART_BITS - self.cells.bit_length()
 
     @property
     def end(self) -> int:
-        """The number of parts of all cells together."""
+        """Number of parts into which all cells together are divided."""
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
@@ -201,7 +201,7 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return J boundaries drawn from the envelope (see `Targets.excess`), and the indices of the gaps they lie in.
+    """Return J boundaries drawn from the envelope (see `Targets.excess`), and the index of each boundary's gap.
 
     The boundaries and the sorted `values` are numbers of parts of grid cells (`Parts`). `ranks`, shape (len(values) +
     1,), are the ranks of the gaps between the values.
@@ -333,7 +333,7 @@ def in_gaps(
 def backward_pass(
     forward: Forward, errors: FloatArray, lengths: FloatArray, rates: FloatArray, rng: Rng
 ) -> NDArray[np.intp]:
-    """Return a random gap for each boundary, shape (J,), as ascending indices.
+    """Return a random gap between values for each boundary, shape (J,), as ascending indices.
 
     The gaps are drawn from the last boundary to the first, with the sums of `forward_pass`.
     """

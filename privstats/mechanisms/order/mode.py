@@ -37,7 +37,8 @@ class ModeMechanism(Mechanism):
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
         """Return the index of the chosen candidate.
 
-        `deficits`, shape (number of candidates,), has the scaled difference between the largest total and each total.
+        `deficits`, shape (number of candidates,), has the difference between the largest total and each candidate's
+        total, in units of the l1 sensitivity divided by eps.
         """
 
 

@@ -59,7 +59,7 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Return the variance of one increment of a Laplace bridge of rate 1, averaged over k (see `sample`)."""
+        """Return the variance of one increment of a Laplace bridge (see `sample`) with rate 1."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # (sum of squared increments) / s^2

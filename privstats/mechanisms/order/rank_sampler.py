@@ -187,7 +187,7 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
 
 def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
-    """Return the distance between the rank (number or interval) of each grid point in `units` and the target, (m,)."""
+    """Return the distance of each grid point's rank (number or interval) from the target rank, shape (m,)."""
     below, upto = np.searchsorted(knots, units, side="left"), np.searchsorted(knots, units, side="right")
     left, right = knots[np.maximum(upto - 1, 0)], knots[np.minimum(upto, len(knots) - 1)]
     with np.errstate(divide="ignore", invalid="ignore"):

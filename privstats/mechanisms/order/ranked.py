@@ -71,7 +71,7 @@ class Ranked:
         self.n = int(self._counts.sum())
 
     def _cut(self, cells: IntArray) -> None:
-        """Divide the cells with the given ascending indices into parts; one scan counts the values in all parts."""
+        """Divide the cells (runs of grid points) with the given ascending indices, and count the values per part."""
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)

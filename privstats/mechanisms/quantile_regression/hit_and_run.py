@@ -147,7 +147,7 @@ class CheckLines:
         self.pull = self.pool.pull + self.x @ (self.u <= 0)
 
     def sweep(self, rng: Rng, random: bool) -> None:
-        """Take d steps of the chain: along random directions if `random`, otherwise along the columns of the basis."""
+        """Take d steps of the chain: along random directions if `random`, otherwise along each coordinate of phi."""
         d = len(self.phi)
         self.refresh()
         for way in rng.standard_normal((d, d)) if random else np.eye(d):

@@ -26,7 +26,7 @@ ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits
 # outside a central cube, where the score exceeds about FAR / rate or the loss about FAR_LOSS^2 / rate, the first bounds
 # of boxes follow from convexity (`Cuts`)
 FAR, FAR_LOSS = 400.0, 20.0
-EVEN = 0.4  # a box is halved in every coordinate whose `strain` is at least this share of the largest `strain`
+EVEN = 0.4  # a box is halved in the coordinates whose `strain` is at least this share of the largest `strain`
 EXACT_DIM = 3  # largest number of coefficients for exact draws: with four coefficients, a draw took 17 to 44 s
 
 

@@ -19,7 +19,7 @@ from privstats.mechanisms.quantile_regression.minimise import Target, curvature,
 from privstats.numerics.law import FloatArray
 
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
-SOME = 500  # number of undecided rows from which the shares of the coordinates are estimated
+SOME = 500  # approximate number of undecided rows from which `Pool.undecided` estimates the coordinates' shares
 SLACK = 2.0**-44  # relative margin for rounding: a row is undecided if its residual is this close to a change of sign
 DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows in which x are counted first
 LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, that `drawn_on_grid` allows
