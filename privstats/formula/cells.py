@@ -187,8 +187,8 @@ def _number(cell: Any) -> float:
 def _written(text: str) -> float:
     """Return the number or truth value that a text spells; NaN for any other text.
 
-    If one cell of a column of numbers is a text, readers of files return all cells as texts. The values read from the
-    other rows must not change.
+    If one cell of a column of numbers is a text, readers of files return all cells as texts. The other cells must still
+    be read as numbers.
     """
     try:
         return float(text)

@@ -243,7 +243,7 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of a label's parts: "term", "group" if rows are grouped, and `component` if there are components."""
+        """Names of the parts of a label: "term", "group" if rows are grouped, and `component` if there are components."""
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 
@@ -261,7 +261,7 @@ class Columns:
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
     def spelled(self, values: FloatArray) -> Any:
-        """Return the estimates as users see them: in a column with levels, a level's position becomes the level."""
+        """Return the estimates as users see them; in a column with levels, positions of levels are replaced by levels."""
         if not any(isinstance(part, LevelFactor) for part in self.targets):
             return values
         each = len(values) // len(self.targets)
@@ -291,7 +291,7 @@ class Columns:
         return np.where((present & (codes >= 0))[:, None], np.eye(len(self.group_levels))[codes], np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
-        """Return a matrix R and a vector q such that a hypothesis about `names` means ``R @ params = q``."""
+        """Return a matrix R and a vector q such that a hypothesis about the estimates means ``R @ params = q``."""
         return constraint(self.names, hypothesis)
 
     @property

@@ -44,7 +44,7 @@ class Known(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return the declared bounds or levels as a JSON-compatible dict, whose first key names their kind."""
+        """Return the declaration as a dict for JSON, with the first key "bounds", "dates", "scale" or "levels"."""
 
     @abstractmethod
     def __str__(self) -> str: ...

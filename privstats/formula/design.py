@@ -517,7 +517,7 @@ def _bound_to(
 
 
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
-    """Return the known range of an expression; for the response, its intersection with the support of `family`."""
+    """Return the known range of an expression, without numbers outside the support of `family`, if it is given."""
     within = derived(code, domain)
     return within if family is None else within & Interval(*family.support)
 

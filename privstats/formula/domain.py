@@ -191,7 +191,7 @@ class Domain(Mapping[str, Known]):
         return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the columns that are declared by a centre and a scale, without bounds."""
+        """Return the columns in `names` that are declared by a centre and a scale in place of bounds."""
         return tuple(name for name in names if isinstance(self.get(name), Scale))
 
     @property

@@ -83,7 +83,7 @@ def synthetic(
 
 
 def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatArray:
-    """Return points in all pieces of a column's declared range, which thresholds (`ends`) cut into pieces.
+    """Return points of a column's declared range, in each of the pieces into which thresholds (`ends`) divide it.
 
     The points of a piece are the two limits of the piece and `repeats` equally spaced points between these limits.
     """

@@ -1,4 +1,4 @@
-"""Checks of the names and types of a DataFrame's columns, which are public. They are made before any cell is read."""
+"""Checks of the (public) names and types of a DataFrame's columns, before any cell is read."""
 
 from __future__ import annotations
 
