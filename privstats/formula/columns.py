@@ -243,7 +243,7 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the parts of a label: "term", "group" if rows are grouped, and `component` if there are components."""
+        """Names of the parts of a label: "term", "group" if rows are grouped, and `component` if it is used."""
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 
@@ -261,7 +261,7 @@ class Columns:
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
     def spelled(self, values: FloatArray) -> Any:
-        """Return the estimates as users see them; in a column with levels, positions of levels are replaced by levels."""
+        """Return the estimates for the user: in a column with levels, positions of levels are replaced by levels."""
         if not any(isinstance(part, LevelFactor) for part in self.targets):
             return values
         each = len(values) // len(self.targets)

@@ -34,7 +34,7 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-# largest level l at which all sliding intervals are compared, in time proportional to SLIDING^2 for all levels
+# largest level l of a ladder at which all sliding intervals are compared; this takes time proportional to SLIDING^2
 SLIDING = 1 << 12
 REACH = 1 << 18  # largest level l of a ladder; above SLIDING, one interval contains all sliding intervals
 
