@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privstats.formula.block import CHUNK
 
 BATCH_ROWS = 16 * CHUNK  # number of rows in a batch: a multiple of the number of rows in a block
-FEW_ROWS = 4 * CHUNK  # a batch with fewer rows is joined with the next batch
+FEW_ROWS = 4 * CHUNK  # number of rows below which a batch is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
 
@@ -45,7 +45,7 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
     if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
         # Decimals are cast via text, because Arrow's cast of decimals to floats does not round to nearest. Decimals of
-        # a larger scale cannot be cast to text, and the last branch sets them to missing.
+        # a larger scale than the condition allows cannot be cast to text; the last branch sets them to missing.
         array = array.cast(pa.string()).cast(pa.float64())
     elif is_a.is_boolean(kind) and array.null_count:  # with nulls, to_numpy would return objects
         array = array.cast(pa.uint8())
@@ -107,7 +107,7 @@ def _plain(array: Any) -> Any:
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     if not pa.types.is_dictionary(array.type):
         return array.cast(wide.get(array.type, array.type))
-    if _is_text(array.type.value_type):  # cast to bytes and back to skip the check of UTF-8, which can raise
+    if _is_text(array.type.value_type):  # bytes are not checked for UTF-8, so no error can occur
         return array.dictionary.cast(pa.large_binary()).take(array.indices).view(pa.large_string())
     return _plain(array.dictionary).take(array.indices)
 
@@ -146,7 +146,7 @@ def frames_of(batches: Iterable[Any]) -> Iterator[pd.DataFrame]:
 
 
 def whole_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Regroup Arrow record batches of one schema to batches of about `FEW_ROWS` to `BATCH_ROWS` rows."""
+    """Regroup Arrow record batches of one schema into batches of about `FEW_ROWS` to `BATCH_ROWS` rows."""
     waiting: list[Any] = []
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):

@@ -32,8 +32,8 @@ PLAIN_STEPS: tuple[str, ...] = (
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 NAME = "privstats"  # name of the tasks of a pass
 TASK_BYTES = 1 << 26  # largest total size of the parts of a task with several parts, which are in memory together
-MESSAGES = set[str]()  # on a worker: tasks of messages that have arrived and not ended; they may wait for a thread
-TRIES, PAUSE = 5, 0.3  # attempts to call all workers; seconds of a pause, in which Dask notices a lost worker
+MESSAGES = set[str]()  # on a worker: names of the tasks of messages that wait for a thread or are running
+TRIES, PAUSE = 5, 0.3  # number of attempts to contact all workers; seconds in which Dask notices a lost worker
 
 
 @dataclass(eq=False, repr=False)
@@ -73,7 +73,8 @@ class DaskFrame:
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run a task on each partition of the rows; return the answers, one for each partition, in any order.
 
-        `told` is not called: a pass that is answered by messages is short, and the answers of tasks come one by one.
+        `told` is not called. Answers to tasks of the scheduler are returned one by one, so that the caller can show
+        progress; a pass whose answers come in messages is too short for a progress display.
         """
         client, what = client_of_dask(), (work.reads, work.unit)
         if what not in self._planned:
@@ -84,11 +85,12 @@ class DaskFrame:
         return self._on_workers(client, work)
 
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
-        """Send one message to each worker that has at most one task for each of its threads; ask other parts by tasks.
+        """Yield the answers of all parts; a worker gets its tasks in one message or from Dask's scheduler.
 
-        A message takes less processor time than the tasks that it replaces. The scheduler runs the tasks of a lost
-        worker on another worker: a part whose worker has not answered the message is asked by a task. Tasks of large
-        parts also show progress.
+        A worker that has at most one task for each of its threads gets one message, which takes less processor time
+        than tasks of the scheduler. The scheduler runs all other tasks, and the tasks of parts that a message has not
+        answered, because it can run the tasks of a lost worker on another worker. Its answers arrive one by one, so
+        that a pass over large parts shows progress.
         """
         from distributed import wait
 
@@ -121,14 +123,14 @@ class DaskFrame:
             yield
         except BaseException:
             failed, self._silence = self._silence, None
-            with failed:  # its end waits for the other tasks of this pass
+            with failed:  # logs stay silent until the other tasks of this pass have ended
                 raise
 
     def _partitions(self, work: Work) -> list[Any]:
         """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
         frame, parts = self.frame[list(work.reads)], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # differs from the name of every column
+            place = "place of " + "".join(work.reads)  # longer than the name of every column, and so different from it
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
@@ -142,9 +144,9 @@ class DaskFrame:
 
     @cached_property
     def _loaded(self) -> dict[Any, tuple[list[Any], dict[Any, int], dict[str, int]]]:
-        """Cache of partitions on the workers, their sizes by key, and the workers' numbers of threads.
+        """Cache of loaded partitions, the size of each in bytes, and the number of threads of each worker.
 
-        Keys are as for partitions not loaded.
+        A key of the cache is a pair (columns read, column of privacy units).
         """
         return {}
 
@@ -152,7 +154,7 @@ class DaskFrame:
 def tasks_of(
     loaded: Sequence[Any], places: Mapping[Any, Sequence[str]], sizes: Mapping[Any, int], threads: Mapping[str, int]
 ) -> dict[str, list[list[int]]]:
-    """Return the tasks of each worker: the numbers of the parts that a task reads.
+    """Return the tasks of each worker, by address; a task is the list of the indices of the parts that it reads.
 
     Small parts on one worker share a task, so that each thread of the worker has one task. The key "" stands for parts
     that have been lost.
@@ -162,7 +164,7 @@ def tasks_of(
     loaded : sequence of distributed.Future
         The parts.
     places, sizes : mapping
-        For the key of a part: addresses of the workers that have the part, and its number of bytes.
+        Addresses of the workers that have a part, and number of bytes of the part, by the part's key.
     threads : mapping
         Number of threads of each worker, by address.
     """
@@ -186,14 +188,17 @@ def tasks_of(
 def answers_to_messages(
     client: Any, work: Work, loaded: Sequence[Any], tasks: Mapping[str, list[list[int]]]
 ) -> list[Answer]:
-    """Send one message to each worker, with its tasks; return the answers of the parts that the workers still have."""
+    """Send each worker one message with the worker's tasks; return the answers of all parts that are not lost."""
     asked = {place: [[(k, loaded[k].key) for k in task] for task in some] for place, some in tasks.items()}
     found = client.run(_answers_here, work, asked, workers=[*asked], on_error="return") if asked else {}
     return [answer for some in found.values() if not isinstance(some, Exception) for answer in some]
 
 
 async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any]]]], dask_worker: Any) -> list[Answer]:
-    """Return a worker's answers; each of its tasks runs in one of its threads."""
+    """Return the answers of a worker to a message; each task of the message runs in one thread of the worker.
+
+    `asked` has the tasks of each worker, by address; a task is a list of pairs (index of a part, Dask key of the part).
+    """
     import asyncio
 
     loop, pool = asyncio.get_running_loop(), dask_worker.executors["default"]
@@ -207,7 +212,7 @@ async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any
 
 
 def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> list[Answer]:
-    """Return the answers of a task, which counts as running from its arrival on (see `_running`)."""
+    """Return the answers of a task of a message, and remove the name of the task from `MESSAGES` at the end."""
     try:
         return answers_of(work, [*parts], [*parts.values()])
     finally:
@@ -250,7 +255,7 @@ def client_of_dask() -> Any:
 
 
 def chooses_columns(frame: Any) -> bool:
-    """Return whether the plan of a Dask DataFrame only selects columns of DataFrames and files, and no rows."""
+    """Return whether the plan of a Dask DataFrame keeps all rows of DataFrames or files, and only selects columns."""
     steps = list(frame.expr.walk())
     chosen = [step.operand(name) for step in steps for name in ("filters", "_partitions") if name in step._parameters]
     return not any(chosen) and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
@@ -292,7 +297,7 @@ def silent(client: Any) -> Iterator[None]:
 
 def _have_ended(client: Any) -> bool:
     """After a pass has failed, wait until the running tasks have ended; return False if some are still running."""
-    time.sleep(PAUSE)  # after this pause, workers start no cancelled task
+    time.sleep(PAUSE)  # after this pause, no worker starts a task that was cancelled
     then = client.run(_running)
 
     def running() -> bool:
@@ -303,14 +308,17 @@ def _have_ended(client: Any) -> bool:
 
 
 def _running(dask_worker: Any) -> set[tuple[int, str]]:
-    """Return the tasks of messages that have not ended, and the threads in which a worker runs other tasks."""
+    """Return a pair for each task that a worker is running or has to run.
+
+    The pair is (0, name) for a task of a message, and (number of the thread, Dask key) for a task of the scheduler.
+    """
     with dask_worker.active_threads_lock:
         running = {(thread, str(key)) for thread, key in dask_worker.active_threads.items()}
     return running | {(0, name) for name in set(MESSAGES)}
 
 
 def _told(tell: Callable[[], Any]) -> None:
-    """Run a function that calls all workers; run it again if a worker is lost meanwhile."""
+    """Call `tell`, a function that contacts all workers; call it again if the connection to a worker fails."""
     for _ in range(TRIES - 1):
         with suppress(OSError):
             tell()

@@ -62,7 +62,7 @@ class PassWork(Shipped):
     neighbors : Neighbors
         Neighbouring relation, with the column of privacy units and the largest number of used rows per unit.
     key : bytes
-        Secret key of the digests of the names of privacy units, and of the choice of rows.
+        Secret key with which the names of privacy units are hashed and the used rows of each unit are chosen.
     turn : int
         Number of earlier designs of the fit.
     """
@@ -191,13 +191,16 @@ class RowsElsewhere(BlockRows):
             yield answer
 
     def _tell(self, read: Callable[[int], None], answered: int) -> None:
-        """Report the share of the parts that have answered, because the number of rows of a part is not public."""
+        """Call `read` with the total number of rows times the share of the parts that have answered.
+
+        The exact number of rows read so far is not reported, because the number of rows of a part is not public.
+        """
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         read(self.met.get("rows", 0) * answered // source.parts)
 
 
 class ValuesElsewhere(RowValues):
-    """Vectors of rows on workers, for mechanisms only; each scan evaluates a function of the vectors on the workers."""
+    """Vectors of rows on workers, which only mechanisms may use; a scan evaluates a function of them on the workers."""
 
     def __init__(self, rows: RowsElsewhere, question: Question) -> None:
         self._elsewhere, self._question, self._dim = rows, question, question.within.dim
@@ -211,7 +214,7 @@ class ValuesElsewhere(RowValues):
 
 
 class CellElsewhere(ValuesElsewhere):
-    """Vectors of the rows of one group, on workers; each scan evaluates a function of the vectors on the workers."""
+    """Vectors of the rows of one group, on workers; a scan evaluates a function of the vectors on the workers."""
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
         super().__init__(rows, question)
@@ -233,7 +236,7 @@ def open_rows(source: Any, *seen: Any) -> BlockRows:
 def check_place(source: Any, gathered: Any) -> None:
     """Raise an error if a method needs all rows in one process but the rows are on a cluster.
 
-    The argument `gathered` describes the method's need in the error; None if the method has no such need.
+    `gathered` has the reason and the remedy that the error states; None if the method does not need all rows.
 
     Raises
     ------
@@ -245,7 +248,10 @@ def check_place(source: Any, gathered: Any) -> None:
 
 
 def number_of_units(source: Any, unit: str) -> int:
-    """Return the number of privacy units of a source; for neighbouring relations that make this number public."""
+    """Return the number of privacy units (persons) of a source.
+
+    The function is called only if this number is public under the neighbouring relation.
+    """
     return readable(lambda: _units_of(source, unit))
 
 

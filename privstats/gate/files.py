@@ -90,7 +90,7 @@ def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _whole(step: Callable[[memoryview], int], flat: NDArray[Any]) -> None:
-    """Write or read all bytes of an array by repeated calls of `step`, each of which returns its number of bytes."""
+    """Write or read all bytes of an array by repeated calls of `step`; a call returns the number of bytes done."""
     left = flat.view(np.uint8).data
     while left:
         done = step(left)

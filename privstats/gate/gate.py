@@ -1,6 +1,8 @@
-"""The gate answers all queries of the data, if they are planned and charged: a mechanism adds noise to each answer.
+"""The gate between estimators and rows: it answers planned queries of the data, with noise.
 
-Estimators receive only releases, which contain noise, and the laws of the noise. The gate keeps no exact answer.
+A query is answered only if it is in the plan and its budget has been charged to the ledger. A mechanism adds noise to
+every answer. Estimators receive only releases, which contain noise, and the laws (distributions) of the noise. The gate
+keeps no exact answer.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class Planned:
     Parameters
     ----------
     label, name, kind : str
-        Label, name and kind of the query.
+        Unique label of the query, name of its share of the budget, and kind of the query in a printed plan.
     mechanism : AnyMechanism
         Mechanism that answers the query.
     branch : str or None
@@ -109,7 +111,7 @@ class Conversation(ABC):
         self._planned = {question.label: question for question in planned}
         self._parts = [question for question in self._planned.values() if question.within_share_of]
         self._asked: set[str] = set()
-        self._hosts: set[str] = set()  # labels of queries that lost a part of their budget to optional queries
+        self._hosts: set[str] = set()  # labels of queries whose budget was partly spent by optional queries
         self._branch: str | None = None
         self._closed = False
         self.releases: tuple[Release, ...] = ()
@@ -169,7 +171,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; NaN is infinite.
+        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; NaN counts as infinite.
 
         Parameters
         ----------
@@ -238,11 +240,11 @@ class Conversation(ABC):
 
     def _relation(self, question: Question) -> Relation:
         """Return how neighbouring data sets differ in the rows' contributions to a query."""
-        if type(question) not in (Sum, Values):  # a subclass might compute a sum without the sensitivity of the set
+        if type(question) not in (Sum, Values):  # the sensitivity might be wrong for the total of a subclass
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
-        # contributions may be absent if rows name privacy units: a row without the name of a unit contributes nothing
+        # whether a row may contribute nothing, such as a row without the name of its privacy unit
         absent = question.keep is not None or not self._rows.design.complete or self._neighbors.unit is not None
         return self._neighbors.relation(question.adds_up_units, absent)
 
@@ -280,8 +282,8 @@ class Gate(Conversation):
     Attributes
     ----------
     watch : callable
-        Function that is called before each pass over the rows with two public arguments, the numbers of calls (`turns`)
-        and the branch. It returns whether another pass with this design may follow.
+        Function that is called before each pass over the rows with two public arguments: the numbers of calls for each
+        design (`turns`), and the chosen branch. It returns whether another pass with the present design may follow.
     lengths : mapping
         Expected length of the intervals of each branch, used for the choice of the branch.
     """
@@ -290,7 +292,7 @@ class Gate(Conversation):
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches whose budgets include all queries so far; empty if all qualify
+        self._open: set[str] = set()  # branches that can still be chosen, given the queries asked so far; empty: all
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 
@@ -366,7 +368,7 @@ def quiet() -> Iterator[None]:
 
 
 def sealed(work: Callable[[], T]) -> T:
-    """Run a computation on rows; any failure raises one fixed error text, and warnings are suppressed.
+    """Run a computation on rows; any failure raises an error with a fixed text, and warnings are suppressed.
 
     Raises
     ------
@@ -387,7 +389,7 @@ def sealed(work: Callable[[], T]) -> T:
 
 
 def readable(work: Callable[[], T]) -> T:
-    """Read public information before the ledger is charged; any failure raises one fixed error text, without warnings.
+    """Read public information before the ledger is charged; any failure raises an error with a fixed text.
 
     Raises
     ------

@@ -49,8 +49,8 @@ class RowPart:
         The `BlockRows` of this part, mapped with the first design (key 0) and with the present design (key: the number
         of designs before it).
     alone : threading.Lock
-        Lock that a task holds while it reads this part. If the answer to a message is lost, its task may still run when
-        the part is asked again; two tasks at once would change the blocks in `seen` together.
+        Lock that a task holds while it reads this part. If the answer of a task is lost, the task may still be running
+        when a second task reads this part; without the lock, both tasks would change `seen` at the same time.
     """
 
     in_memory = False

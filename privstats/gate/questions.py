@@ -100,8 +100,9 @@ class Sum(Question):
     Parameters
     ----------
     folded : bool
-        Whether, if there are privacy units, the vectors of a unit's rows are added and the sum is projected into the
-        set. A unit of several rows then contributes at most as much as a single row can contribute.
+        Whether a privacy unit contributes one vector: the sum of the vectors of its rows, projected into the set. A
+        unit of several rows then contributes at most as much as a single row can contribute. Without privacy units,
+        this option has no effect.
     """
 
     folded: bool = False
@@ -130,7 +131,7 @@ class Laws(Protocol):
     """Interface that gives the noise laws of queries of the data which have not been asked."""
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise of a planned query, at no cost; None if the law depends on the rows."""
+        """Return the law of the noise in a planned query's release, at no cost; None if the law depends on the rows."""
 
 
 class Ask(Laws, Protocol):

@@ -55,7 +55,7 @@ class Batches:
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls `make` before the ledger is charged
+    asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls `make` before the charge to the ledger
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass
     _pass: Generator[pd.DataFrame, None, None] | None = field(

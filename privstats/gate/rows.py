@@ -338,7 +338,7 @@ class _Cells:
         self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: index where each group begins, and values
 
     def of(self, k: int) -> list[FloatArray] | None:
-        """Return the values of group k (first coordinate of vectors) in row order; None if above the memory limit."""
+        """Return the values of group k (first coordinate of vectors) in row order; None if the group is too large."""
         if not self.first <= k < self.first + self.many:
             self._gather(k)
         some = (rows[slice(*ends[k - self.first : k - self.first + 2])] for ends, rows in self.kept)

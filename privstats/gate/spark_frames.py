@@ -78,7 +78,7 @@ class SparkFrame:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
             numbered = self.frame.toDF(
                 *(f"c{k}" for k in range(len(self.frame.columns)))
-            )  # new names, because the user's names may repeat or contain dots
+            )  # columns are renamed, because the user's names may repeat or contain dots
             columns = numbered.select(*(f"c{places_of[name]}" for name in work.reads))
             if work.unit is not None:
                 parts = max(1, int(columns.rdd.getNumPartitions()))
@@ -105,7 +105,7 @@ class PartTask:
         try:
             named = (pa.RecordBatch.from_arrays(rows.columns, names=self.work.reads) for rows in unpacked(batches))
             answer = self.work(number, RowPart(frames_of(named)))
-        except Exception:  # an error of Arrow: its text may depend on the rows, so it is not shown
+        except Exception:  # the text of an Arrow error may depend on the rows, so it is not shown
             answer = Answer(number, 0, b"", None)
         row = [answer.part], [answer.rows], [answer.digest], [pickle.dumps(answer.units)]
         types = pa.int64(), pa.int64(), pa.binary(), pa.binary()
@@ -188,7 +188,7 @@ def _types(frame: Any) -> list[Any]:
 
 
 def takes_columns(frame: Any) -> bool:
-    """Return whether a Spark DataFrame only selects columns, and no rows, of frames, Parquet files or ORC files."""
+    """Return whether a Spark plan keeps all rows of frames, Parquet files or ORC files, and only selects columns."""
     plain = all(
         _name(step) in KNOWN_STEPS and all(map(_is_column, _each(step.expressions()))) for step in steps_of(frame)
     )
@@ -253,7 +253,7 @@ def log_shut(frame: Any) -> Iterator[None]:
     none = log.core.Filter.Result.DENY
     nothing = log.core.filter.ThresholdFilter.createFilter(
         log.Level.OFF, none, none
-    )  # a new object for each fit: other fits may run at the same time
+    )  # each fit has a filter of its own, because other fits may run at the same time
     written = log.LogManager.getContext(False).getConfiguration()
     others = context.getLocalProperty(GROUP)
     written.addFilter(nothing)
@@ -288,7 +288,7 @@ def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[
 
     def watch() -> None:
         while not over.wait(BETWEEN_LOOKS):
-            with suppress(Exception):  # a line that is not shown does not end a fit
+            with suppress(Exception):  # an error in the progress display must not end the fit
                 look()
 
     watcher = threading.Thread(target=watch, daemon=True)

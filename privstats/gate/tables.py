@@ -37,7 +37,7 @@ class Columnar(Protocol):
 
 @dataclass(eq=False, repr=False)
 class ArrowTable:
-    """An Arrow table, or an object that becomes one without a copy.
+    """An Arrow table, or an object that pyarrow converts to a table without copying its data.
 
     Parameters
     ----------

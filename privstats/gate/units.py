@@ -85,7 +85,7 @@ class Units:
         units, hashes = (np.concatenate(parts) for parts in zip(*several, strict=True))
         del several
         many = np.bincount(units[units >= 0], minlength=len(self.numbers))
-        crowded = np.append(many > self.rows_per_unit, False)  # the last entry: rows without a unit (index -1)
+        crowded = np.append(many > self.rows_per_unit, False)  # the last entry is for rows without a unit, at index -1
         names = self.hashes_of_names(crowded)
         parts = 1 + int(many[crowded[:-1]].sum()) // SORTED_ROWS
         for part in range(parts):
@@ -105,7 +105,7 @@ class Units:
         return hashes
 
     def hashes(self, columns: Mapping[str, pd.Series], domain: Mapping[str, Known], many: int) -> Hashes:
-        """Return the hash of each row's cells, clamped to declared bounds.
+        """Return the hash of each row's cells after they are clamped to the declared bounds, shape (many,).
 
         0.0 and -0.0 have equal hashes, and all NaNs have equal hashes.
         """
@@ -148,7 +148,8 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # identical rows get different numbers
     among = np.empty(len(units), dtype=bool)
-    # both sort orders place the rows of a unit at the same positions, so `repeats(units)` is valid for both
+    # Rows sorted by unit and hash, and rows sorted by unit and number, have the same units at each position. So
+    # `repeats(units)`, computed in the first order, is also the rank of a row in the second order.
     among[order[by_unit(units, numbers)]] = repeats(units) < most
     return among
 
@@ -172,7 +173,7 @@ def mixed(numbers: Hashes) -> Hashes:
 
 
 def repeats(*keys: NDArray[Any]) -> IntArray:
-    """Return, for each row of data sorted by keys, the number of earlier rows with the same keys."""
+    """Return, for each row, the number of earlier rows with the same keys; rows with equal keys must be adjacent."""
     place = np.arange(len(keys[0]))
     first = np.zeros(len(place), dtype=bool)
     for key in keys:
