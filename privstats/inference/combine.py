@@ -72,10 +72,11 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 
 
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
-    """Return the notes of several fits; notes of one kind about the same coefficients appear once.
+    """Return the notes of several fits, joined; notes of one kind about the same coefficients appear once.
 
-    The text of a note begins with the number of the first fit that has the note, and the number of further fits that
-    have it. A note on coefficients that its fit does not report is left out if another fit reports the coefficients.
+    The text of a note begins with the number of the first fit that has the note, and with the number of further fits
+    that have the same note. A note on coefficients that its fit does not report is left out if another fit reports the
+    coefficients.
 
     Parameters
     ----------

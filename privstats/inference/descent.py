@@ -1,4 +1,4 @@
-"""Error of the last iterate of noisy steps: the covariance of its noise, and the remaining part of the starting error.
+"""Error of the last iterate of a noisy descent: covariance of the noise, and remaining part of the starting error.
 
 The starting error is the difference of the starting value from the minimiser.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-Step = tuple[FloatArray, float]  # matrix S by which a score was multiplied, and standard deviation s of its noise
+Step = tuple[FloatArray, float]  # matrix S that multiplied a score, and standard deviation s of the score's noise
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""Distributions of errors of linear functions of an estimate: interval lengths, and p-values that agree with them."""
+"""Distributions of errors of linear functions of an estimate: lengths of intervals, and consistent p-values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
 LEAST_P = 1e-100  # smallest p-value if some noise is not normal: quantiles of Student's law overflow further out
-HALVINGS = 16  # number of halvings of an interval of log levels, after which p-values are too large by at most .4 %
+HALVINGS = 16  # bisection steps of the search for log p-values; a p-value is then too large by at most .4 %
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
 SIMULATED = 0.02  # smallest share of non-normal noise in a variance at which the noise is simulated
 UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability whose quantile can be estimated from the simulated draws
@@ -132,7 +132,7 @@ class ErrorLaw:
     def pvalues(self, distance: FloatArray) -> FloatArray:
         """Return two-sided p-values of estimates at given distances from a hypothesis, shape (q,).
 
-        They agree with the interval half-lengths of `lengths`.
+        A p-value is the level alpha at which the half-length that `lengths` returns is equal to the distance.
         """
         p = self.exceeds(np.abs(distance))
         if self.far is not None and (p < self._least).any():
@@ -145,7 +145,8 @@ class ErrorLaw:
 def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the zeros of decreasing functions, each between two given points (Chandrupatla 1997).
 
-    A step is an inverse quadratic interpolation if this is safe, and otherwise a bisection.
+    A step is an inverse quadratic interpolation if the function is smooth enough in the bracket, and otherwise a
+    bisection.
     """
     x1, x2, f1, f2 = high, low, f(high), f(low)
     t = np.full_like(low, 0.5)

@@ -80,7 +80,7 @@ class Coordinates:
 
     @classmethod
     def plain(cls, c: int) -> Coordinates:
-        """Return coordinates t that are equal to theta, of c coefficients."""
+        """Return the coordinates ``t = theta`` of c coefficients."""
         return cls(np.zeros(c), np.eye(c), np.zeros((c, 0)))
 
     @cached_property
@@ -114,7 +114,7 @@ class Allowance:
     __array_ufunc__ = None  # makes numpy leave ``array @ allowance`` to `__rmatmul__`
 
     def of(self, R: FloatArray) -> FloatArray:
-        """Return the bias bounds of the linear functions ``R theta``, shape (q,)."""
+        """Return the bias bounds of the linear functions ``R theta``, one per row of R."""
         return self.size * np.linalg.norm(R @ self.loading, axis=1)
 
 
@@ -149,9 +149,10 @@ class Estimate(ABC):
     def contrast(
         self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return estimates, std errors, interval ends (lower, upper), and p-values of ``R theta = q``, shape (q,) each.
+        """Return five arrays with one number per row of R, for the linear functions ``R theta``.
 
-        All five are NaN for a row of R whose ``R theta`` is not identified.
+        The arrays are the estimates, std errors, lower and upper ends of intervals at confidence 1 - alpha, and
+        p-values of the hypotheses ``R theta = q``. Functions that are not identified have NaN in all five arrays.
         """
 
     @abstractmethod
@@ -300,12 +301,13 @@ class EstimatingEquation:
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
-        """Return the equation without a direction of theta, shape (c,); the error of theta along it is at most `most`.
+        """Return the equation after elimination of a direction of theta, along which theta has an unknown error r.
 
-        Let b be the direction in coordinates t, H = A + N the Hessian with its noise N, and T a basis of the vectors
-        orthogonal to ``H b + s b``. For ``t = T t' + r b`` the equation is ``T'(score - A T t') - T'H b r + T'N b r``:
-        only the last two terms depend on the unknown r. The multiple s of b raises the information along b to the least
-        information at which b is identified. Therefore b does not lie in the span of T even if ``H b`` is only noise.
+        `direction` has the shape (c,), and |r| is at most `most`. Let b be the direction in coordinates t, H = A + N
+        the Hessian with its noise N, and T a basis of the vectors orthogonal to ``H b + s b``. For ``t = T t' + r b``
+        the equation is ``T'(score - A T t') - T'H b r + T'N b r``: only the last two terms depend on r. The multiple s
+        of b raises the information along b to the least information at which b is identified. Therefore b does not lie
+        in the span of T even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -580,14 +582,17 @@ class NormalEstimate(Estimate):
         return float((1 + exceed.sum()) / (1 + len(errors)))
 
     def joint_errors(self, R: FloatArray) -> FloatArray:
-        """Return joint draws of the errors of ``R theta``, shape (draws, q); they are the same at each call."""
+        """Return joint draws of the errors of ``R theta``, one column per row of R, equal at each call."""
         law = self.error_law(R)
         return self._together(
             R, R @ (self.sampling + self.noise) @ R.T, float(law.freedom.min()), bool(law.finest.any())
         )
 
     def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
-        """Return joint draws of errors with covariance `total`; noise that is not normal is simulated if `apart`."""
+        """Return joint draws of errors of ``R theta`` with covariance `total`, one column per row of R.
+
+        If `apart` is True, noise that is not normal is simulated; otherwise all noise is treated as normal.
+        """
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
         rest = total - sum((R @ one.covariance() @ R.T for one in noises), np.zeros_like(total))
@@ -599,10 +604,11 @@ class NormalEstimate(Estimate):
         return np.asarray(draws + normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
-        """Return a mask of the rows of R with identified ``R theta``, shape (q,); other rows are reported as NaN.
+        """Return a mask of the rows of R whose linear function ``R theta`` is identified, one entry per row of R.
 
-        If identified, ``R theta`` has a positive std error and interval length. Its bias bound due to unidentified
-        directions is a small part of the interval, or below the public range and `MOST_UNIDENTIFIED` std errors.
+        Functions that are not identified are reported as NaN. An identified function has a positive std error and a
+        positive interval length. Its bias bound due to unidentified directions is a small part of the interval, or is
+        below both the public range and `MOST_UNIDENTIFIED` std errors.
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -611,23 +617,24 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return whether bias bounds due to unidentified directions are small, shape (q,).
+        """Return whether the bias bounds due to unidentified directions are small, one answer per row of R.
 
-        The bias bounds are compared with the lengths of intervals, with std errors and with public ranges.
+        The bias bound of each ``R theta`` is compared with the half-length `half` of the interval, with the std error
+        `sd`, and with the public range.
         """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
         return np.asarray((bias <= UNIDENTIFIED_SHARE * half) | says_less)
 
     def unidentified_bias(self, R: FloatArray) -> FloatArray:
-        """Return the bias bounds of ``R theta`` that are due to unidentified directions, shape (q,)."""
+        """Return the bias bounds of ``R theta`` that are due to unidentified directions, one per row of R."""
         moved: FloatArray = np.abs(thin(R) @ self.unidentified).sum(axis=1)
         return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
-        """Return the change of the linear predictor, in its std devs, if ``R theta`` changes by `half`, shape (q,).
+        """Return the change of the linear predictor if ``R theta`` changes by `half`, one number per row of R.
 
-        For models without a link the result is 0.
+        The unit is one std dev of the linear predictor. For models without a link the result is 0.
         """
         if self.per_eta is None:
             return np.zeros(len(R))
@@ -657,9 +664,10 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return Satterthwaite degrees of freedom of q variances `normal`, of which the parts `sampling` are estimated.
+        """Return the Satterthwaite degrees of freedom of the variances `normal` of ``R theta``, one per row of R.
 
-        The variance of the estimated part is ``2 sampling^2 / freedom``, plus the variance of the noise of its release.
+        A variance is the sum of an estimated part, `sampling`, and a known part. The variance of the estimated part is
+        ``2 sampling^2 / freedom``, plus the variance of the noise with which the sampling variance was released.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))
@@ -668,9 +676,9 @@ class NormalEstimate(Estimate):
         return np.maximum(freedom, 1.0)
 
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
-        """Return draws of the non-normal noise in ``R theta``, shape (draws, q).
+        """Return draws of the non-normal noise in ``R theta``, one column per row of R.
 
-        If `apart`, only the marginal distributions of the q coordinates are correct, and not their joint distribution.
+        If `apart` is True, the marginal distribution of each column is correct, but not the joint distribution.
         """
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
@@ -727,8 +735,8 @@ class NormalEstimate(Estimate):
         return (replace(note("weak direction", names, size=size), about=()),)
 
     def _unreliable(self) -> tuple[Note, ...]:
-        """Return a note if noise is large relative to the information; otherwise an empty tuple."""
-        if self.from_start:  # no note for iterations, in which the Hessian's noise does not multiply the score's noise
+        """Return a note if the noise of the Hessian is large relative to the information; otherwise an empty tuple."""
+        if self.from_start:  # no note, because iterations do not multiply the Hessian's noise by the score's noise
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
@@ -746,7 +754,10 @@ class NormalEstimate(Estimate):
         return self._moved_by(moves)
 
     def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
-        """Return the note on bias bounds, with their cause: clipping, or the starting value of an iteration."""
+        """Return the note on the bias bounds `moves`, by coefficient; the note names their cause.
+
+        The cause is the starting value of an iteration (`from_start`), or clipping.
+        """
         share = self.diagnostics.get("clipped_share", np.nan)
         return start_note(moves) if self.from_start else clipped_note(moves, share)
 

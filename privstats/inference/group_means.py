@@ -167,7 +167,7 @@ class GroupMeans(Estimate):
         return self.counts
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> GroupMeans:
-        """Return the means in other units of measurement; `matrix` must be diagonal."""
+        """Return the means ``matrix @ theta + shift``, with a diagonal matrix: a change of the columns' units."""
         scale = np.diag(matrix)
         assert np.array_equal(matrix, np.diag(scale)), "means are mapped one by one"
         return replace(

@@ -160,14 +160,15 @@ class NoisyMatrix:
     def of(cls, release: MatrixRelease, floor: float = 0.0) -> NoisyMatrix:
         """Return the noisy matrix of a release.
 
-        Entries that are not released, because they are public or zero, are zero without noise; `plus` adds public ones.
+        Entries that are public or always zero are not released; in the returned matrix they are 0 without noise. The
+        method `plus` adds the values of public entries.
         """
         noise = cls.noise_of(release.law, release.within)
         return replace(noise, value=release.within.unpacked(release.value), floor=floor)
 
     @classmethod
     def noise_of(cls, law: Law | None, within: PackedSet) -> NoisyMatrix:
-        """Return a zero matrix with noise of this distribution, for a matrix that is not released yet."""
+        """Return a matrix of value zero with the noise distribution `law`, for a matrix that is not released yet."""
         P = len(within.where)
         return cls(np.zeros((P, P)), None if law is None else MatrixNoise(law, within.where), np.eye(P))
 
@@ -190,7 +191,7 @@ class NoisyMatrix:
         return replace(self, value=self.value[:k, :k], map=self.map[:, :k])
 
     def entry_variances(self, V: FloatArray) -> FloatArray:
-        """Return the variances of ``v_i' N v_j`` for pairs of columns of V, with N the matrix's noise, shape (q, q).
+        """Return the variances of ``v_i' N v_j`` for the q columns v_i of V, with N the matrix's noise, shape (q, q).
 
         Either the entries of U are uncorrelated (law `Uncorrelated`), or the distribution of U is assumed to be
         invariant under rotations. In the second case, with variance s^2 off the diagonal and d^2 on the diagonal, the

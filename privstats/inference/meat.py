@@ -91,7 +91,7 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
     """
     freedom = max(1.0, rows - coefficients)
     mean, spread = (float(x) for x in positive_mean(squares / freedom, sd / freedom))
-    uncertain = 2 / freedom + (spread / max(mean, 1e-300)) ** 2  # squared coefficient of variation
+    uncertain = 2 / freedom + (spread / max(mean, 1e-300)) ** 2  # squared relative error of sigma^2
     return Meat(mean * shape, max(1.0, 2 / uncertain))
 
 
@@ -188,6 +188,8 @@ def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
 
 def combined(*freedoms: float) -> float:
     """Return the degrees of freedom of a variance with several independent relative errors.
+
+    Each argument is the degrees of freedom that the variance would have with only one of the errors.
 
     >>> combined(10, 10, float("inf"))
     5.0

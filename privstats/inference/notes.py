@@ -277,7 +277,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 )
 
 
-CAUSES = ("no level", "small weights")  # keys of notes on causes; with such a note, notes on symptoms are left out
+CAUSES = ("no level", "small weights")  # keys of notes that explain all notes with a key in `SYMPTOMS`
 SYMPTOMS = (
     "collinear",
     "weak term",
@@ -293,10 +293,11 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit in the order in which they are printed, without notes on mere symptoms.
+    """Return the notes of a fit in the order in which they are printed, without notes that another note explains.
 
-    The order is: the notes of `cause` with a key in `CAUSES`, the notes of `others`, and the remaining notes of
-    `cause`. If there is a note with a key in `CAUSES`, the notes of `others` with a key in `SYMPTOMS` are left out.
+    `cause` has the notes on the call and the data, and `others` the notes on the estimates. First are the notes of
+    `cause` with a key in `CAUSES`, then the notes of `others`, then all further notes of `cause`. If there is a note
+    with a key in `CAUSES`, it explains the notes of `others` with a key in `SYMPTOMS`, and these are left out.
     """
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
@@ -338,7 +339,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
 
 
 def in_rho(one: Note) -> Note:
-    """Return the note with sqrt(rho) in place of eps in its text, for a budget in rho."""
+    """Return the note with "sqrt(rho)" in place of "budget" in its text, for a budget in rho."""
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
@@ -353,7 +354,7 @@ def percent(share: float) -> str:
     return f"about {100 * share:.1f}%" if share < 0.1 else f"about {100 * share:.0f}%"
 
 
-UNKNOWN_ROWS = "an unknown number of rows"  # text for a released count below its noise
+UNKNOWN_ROWS = "an unknown number of rows"  # text for a number of rows whose released count is smaller than its noise
 
 
 def about_rows(rows: float) -> str:
@@ -368,7 +369,7 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
-    """Return the note on coefficients for which noise is `ratio` times the information; empty without coefficients."""
+    """Return the note on coefficients for which noise is `ratio` times the information; no note if `names` is empty."""
     if not names:
         return ()
     ratio = ratio if math.isfinite(ratio) else 1.0
@@ -377,7 +378,10 @@ def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
 
 
 def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
-    """Return the note on coefficients whose intervals change the linear predictor by over `most` std devs, if any."""
+    """Return the note on coefficients whose intervals are too wide; an empty tuple if `names` is empty.
+
+    The half-length of such an interval changes the linear predictor by at least `most` std devs of the predictor.
+    """
     return (note("wide interval", names, most=most),) if names else ()
 
 
@@ -415,14 +419,14 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
 
 
 def rank_note(sd: float) -> Note:
-    """Return the note on the noise in ranks, for order statistics on which the whole budget was spent."""
+    """Return the note on noise with standard deviation `sd`, in ranks, for order statistics without intervals."""
     return note(
         "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
     )
 
 
 def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
-    """Return the note on coefficients that clipping may have biased; an empty tuple without coefficients.
+    """Return the note on coefficients that clipping may have biased; an empty tuple if `moves` is empty.
 
     Parameters
     ----------
@@ -436,12 +440,18 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
 
 
 def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients that the starting value may have biased; an empty tuple without coefficients."""
+    """Return the note on coefficients that the starting value may have biased; an empty tuple if `moves` is empty.
+
+    `moves` has the bias bound of each coefficient, in the coefficient's units.
+    """
     return (note("start", moves=_moves(moves)),) if moves else ()
 
 
 def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients of a weighted mean of fits that may be biased; empty without coefficients."""
+    """Return the note on coefficients of a weighted mean of fits that may be biased; no note if `moves` is empty.
+
+    `moves` has the bias bound of each coefficient, in the coefficient's units.
+    """
     return (note("weights", moves=_moves(moves)),) if moves else ()
 
 

@@ -24,7 +24,11 @@ class RankErrorLaw(Protocol):
     """Distribution of the rank errors (rank of a released value minus target rank) of quantiles and interval ends."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise margin of an interval, in ranks, divided by the released margin, at level 1 - alpha."""
+        """Return the factor by which the noise margin of an interval changes at confidence 1 - alpha.
+
+        The noise margin is the part of the interval's length, in ranks, that allows for noise. The factor is relative
+        to the confidence level of the released interval.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +138,7 @@ class OrderStatisticEstimate(Estimate):
     def mapped(
         self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None
     ) -> OrderStatisticEstimate:
-        """Return the estimates in other units of measurement; `matrix` must be diagonal."""
+        """Return the estimates ``matrix @ theta + shift``, with a diagonal matrix: a change of the columns' units."""
         scale = np.diag(matrix)
         if not np.array_equal(matrix, np.diag(scale)):
             raise OptionError("quantiles are mapped one by one; use a contrast for their differences")
@@ -180,12 +184,12 @@ class OrderStatisticEstimate(Estimate):
         return np.where(self._unknown(R)[:, None], np.nan, np.column_stack(sides))
 
     def deviations(self, R: FloatArray) -> FloatArray:
-        """Return standard errors of ``R theta``, shape (q,), valid under any dependence within a group of rows."""
+        """Return standard errors of ``R theta``, one per row of R, valid for any dependence within a group of rows."""
         sd = self._deviation
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the estimates; NaN between estimates of the same rows (unknown dependence)."""
+        """Return the covariance of the estimates; NaN for two estimates from the same rows (unknown dependence)."""
         together = np.equal.outer(self.cell, self.cell) & ~np.eye(len(self.cell), dtype=bool)
         return np.where(together, np.nan, np.diag(self._deviation**2))
 
@@ -214,7 +218,7 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 
     def _ratio(self, alpha: float) -> FloatArray:
-        """Return interval lengths at level 1 - alpha, divided by released lengths, shape (k,).
+        """Return the ratio of each interval's length at confidence 1 - alpha to its released length, shape (k,).
 
         If values may be missing (`certain` is False), the ratios are upper bounds.
         """

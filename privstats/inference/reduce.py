@@ -62,7 +62,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     R, scaled = np.broadcast_to(B.T @ L, (len(noise.matrix), *L.shape)), noise.matrix[:, indices, None] * L
     X, Y = np.concatenate([scaled, R], axis=2), np.concatenate([R, scaled], axis=2) / 2  # the matrix C is X Y'
     Q, T = np.linalg.qr(X[:, hollow:])
-    columns = T @ Y.transpose(0, 2, 1)  # columns of C, in the basis Q
+    columns = T @ Y.transpose(0, 2, 1)  # coefficients of the columns of C in the basis of the columns of Q
     if not apart:
         q, t = np.linalg.qr(np.concatenate(list(Q), axis=1))
         together = t.reshape(len(t), *columns.shape[:2]).transpose(1, 0, 2) @ columns

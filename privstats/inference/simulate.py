@@ -23,8 +23,8 @@ WORK = 2.0**24  # largest cost of all draws (`_work`); the number of draws is re
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
 KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and largest dimension of each
-SINGLE = 32  # number of draws, the largest ones, that are not grouped
-GROWTH = 1.12  # each next group of sorted draws is larger by about this factor
+SINGLE = 32  # number of the largest draws, which are not grouped
+GROWTH = 1.12  # approximate ratio of the ranks at which two successive groups of sorted draws end
 
 
 class PublicStream:
@@ -70,8 +70,8 @@ class PublicStream:
 def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
     """Return the gamma quantiles with the same probabilities as the normal quantiles z.
 
-    For a single shape parameter, they are interpolated in a table of cube roots, which are nearly linear in z (Wilson
-    and Hilferty 1931).
+    For a single shape parameter and at least `KNOTS` values of z, the quantiles are interpolated in a table of their
+    cube roots, which are nearly linear in z (Wilson and Hilferty 1931).
     """
     if np.ndim(shape) or z.size < KNOTS:
         return np.asarray(np.where(z < 0, gammaincinv(shape, ndtr(z)), gammainccinv(shape, ndtr(-z))), dtype=float)
@@ -81,7 +81,7 @@ def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
 
 
 def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
-    """Return draws of the sum of independent noise vectors, shape (draws, m)."""
+    """Return draws of the sum of independent noise vectors, one row per draw."""
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
@@ -94,7 +94,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 
 def remembered(noise: Loading) -> bool:
-    """Return whether draws of a noise are cached, at scale one; only draws with few coordinates are cached."""
+    """Return whether draws of a noise are cached; only draws of vectors with few coordinates are cached."""
     return hasattr(_scaled(noise.law), "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
@@ -158,7 +158,8 @@ def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatA
     """Return symmetric discrete distributions that approximate draws, as absolute values and probabilities.
 
     The draws of each coordinate are sorted by absolute value, and groups of neighbouring absolute values are replaced
-    by their root mean square; the largest are not grouped. The results are rescaled to the known variances.
+    by their root mean square. The `SINGLE` largest values are not grouped. The results are rescaled to the known
+    variances.
 
     Parameters
     ----------
