@@ -58,13 +58,13 @@ class Loss(ABC):
 
     @abstractmethod
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi, minus the derivative of the loss with respect to eta, for each row."""
+        """Return psi for each row: the derivative of the loss with respect to eta, with the opposite sign."""
 
     @abstractmethod
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         """Return the nonnegative weight of each row in the Hessian, shape (n,).
 
-        The weight is minus the derivative of psi with respect to eta, or the expectation of minus this derivative.
+        The weight is minus the derivative of psi with respect to eta, or the expectation of this number.
         """
 
     @property

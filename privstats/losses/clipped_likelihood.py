@@ -17,9 +17,9 @@ LEAST_RESPONSE = 1e-100  # smallest gamma response whose logarithm is taken; sma
 def bounded(
     squared: FloatArray, u: FloatArray, curvature: float, weight: FloatArray | float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the largest weight and the largest clipping threshold of psi with which a row's curvature is bounded.
+    """Return the weight and the clipping threshold of psi of each row that bound the curvature of the row's loss.
 
-    Both have one entry for each row.
+    The weight is at most the row's own weight. With these numbers, the curvature is at most `curvature`.
 
     Parameters
     ----------

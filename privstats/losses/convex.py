@@ -97,7 +97,10 @@ class Logistic(RowLoss):
         return p - y, p * (1 - p)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return ``p (1 - p) exp(-reach)``: the derivative of ``log(p (1 - p))`` is 1 - 2p, between -1 and 1."""
+        """Return the lower bound ``p (1 - p) exp(-reach)`` of the curvature within `reach` of eta.
+
+        The derivative of ``log(p (1 - p))`` with respect to eta is 1 - 2p, which lies between -1 and 1.
+        """
         _, curvature = self.derivatives(eta, y)
         return curvature * math.exp(-reach)
 
@@ -266,7 +269,7 @@ class SmoothedCheck(RowLoss):
         return np.clip(u + 0.5, 0.0, 1.0) - self.tau, np.where(np.abs(u) < 0.5, self.max_curvature, 0.0)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return the curvature where it is the same within `reach` of eta, otherwise zero."""
+        """Return 1 / 2h if the curvature has this value at all points within `reach` of eta; otherwise return 0."""
         return np.where((np.abs(eta - y) + reach) * ABOVE < self.half_width, self.max_curvature, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
@@ -299,7 +302,7 @@ class ClippedSquares(RowLoss):
         return np.clip(residual, -self.limit, self.limit), (np.abs(residual) < self.limit).astype(np.float64)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return the curvature where it is the same within `reach` of eta, otherwise zero."""
+        """Return 1 if the curvature is 1 at all points within `reach` of eta; otherwise return 0."""
         return ((np.abs(eta - y) + reach) * ABOVE < self.limit).astype(np.float64)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
@@ -340,7 +343,7 @@ class ClippedExponential(RowLoss):
     def slope_error(self, y: FloatArray) -> FloatArray:
         """Return a bound on the rounding error of the slope at the response y, in units in the last place.
 
-        The slope is the derivative of the loss with respect to the linear predictor eta. Where the slope is not
+        The slope is the derivative of the loss with respect to the linear predictor eta. If the slope is not
         clipped, ``exp(eta)`` is below 1 + y, so the rounding error of ``exp(eta) - y`` is bounded in terms of 1 + y.
         """
         return self.limit * (8 * (1 + y))

@@ -83,7 +83,7 @@ class Family(ABC):
         return weight
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi, the score of the linear predictor eta: minus the derivative of the loss with respect to eta."""
+        """Return psi, the score of eta: the derivative of the loss with respect to eta, with the opposite sign."""
         psi: FloatArray = self.slope(eta) / self.variance(eta) * (y - self.mean(eta))
         return psi
 
@@ -96,7 +96,7 @@ class Family(ABC):
         return eta
 
     def transform(self, y: FloatArray) -> FloatArray:
-        """Return the transformed response, to which the initial coefficients are fitted by least squares."""
+        """Return the transformed response, whose least-squares regression gives the initial coefficients."""
         return y
 
     @property
@@ -349,7 +349,7 @@ class Poisson(LogLink):
         if np.median(mean) >= FEW_COUNTS:
             return super().responses(eta)
         k = np.arange(16.0)
-        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # larger means: nearly symmetric scores
+        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # scores of counts with larger means are nearly symmetric
         listed = (mean < 2 * FEW_COUNTS)[:, None]
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
@@ -399,8 +399,8 @@ class Gamma(LogLink):
         return float(np.log(GAMMA_ZERO * self.unit)), float(np.log((1 + GAMMA_ZERO) * self.unit))
 
 
-_ALL = (Logit, Probit, Poisson, Gamma)
-FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}  # default links first
+_ALL = (Logit, Probit, Poisson, Gamma)  # of several links of a family, the default link stands first
+FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}
 
 
 def family_of(what: object, link: str | None) -> Family | None:

@@ -135,9 +135,8 @@ class ConcomitantScores:
 
     Here c is the clipping threshold of psi, C^2 is `curvature`, and chi is the score of log sigma (see `Concomitant`).
     With ``s = w psi^2 / c^2`` in [0, 1] the squared length of the first part is at most ``c^2 C^2 s``, and the squared
-    length of the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``: together at most
-    ``c^2 C^2 (1
-    - s + s^2) <= c^2 C^2``.
+    length of the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared
+    length of both parts is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------

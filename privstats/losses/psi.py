@@ -177,7 +177,7 @@ class BinOfResidual:
     """Number of the bin that contains the residual ``y - z'theta`` of a row z.
 
     Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the given width. Residuals below `low` get a number of
-    at most 0, which the set `Cells` counts in bin 0; larger residuals than the last bin's are counted in the last bin.
+    at most 0, and the set `Cells` counts them in bin 0. Residuals above the last bin are counted in the last bin.
     """
 
     theta: FloatArray

@@ -150,7 +150,10 @@ class Model(ABC):
 
     @abstractmethod
     def bind(self, rows: int | None) -> Any:
-        """Return the design, a map from rows to numbers without data; `rows` is the public number of rows, if any."""
+        """Return the design: the map from a row's cells to numbers, which contains no data of its own.
+
+        `rows` is the number of rows; None if it is private.
+        """
 
     def with_bounds(self, design: Any, bounds: Mapping[str, tuple[float, float]]) -> Any:
         """Return the design with estimated bounds for the columns that lack declared bounds."""
@@ -178,7 +181,7 @@ class Model(ABC):
         options : mapping of str to object
             Options that the user gave, by name.
         design : Design
-            Map from rows to the columns of the model, without data.
+            Map from a row's cells to the columns of the model; it contains no data.
         neighbors : Neighbors
             Neighbouring relation: which two data sets count as neighbours.
         rows : int or None
@@ -214,9 +217,9 @@ class Model(ABC):
 
     @property
     def by_parts(self) -> str:
-        """Text such as "mech='auto'": the argument that selects a method that can read the rows in parts.
+        """Argument that selects a method without the need to have all rows in memory at once, such as "mech='auto'".
 
-        Error messages about methods that need all rows at once recommend this argument.
+        Errors about methods that need all rows at once recommend this argument.
         """
         return "mech='auto'"
 
@@ -232,7 +235,7 @@ class Model(ABC):
 
     @property
     def taus(self) -> tuple[float, ...]:
-        """Probabilities of a quantile regression; an empty tuple for other models."""
+        """Probabilities tau of the quantiles in a quantile regression; an empty tuple for other models."""
         return ()
 
 

@@ -42,7 +42,8 @@ def refuse_descent(
     BudgetError
         If the budget is of another kind than the method's guarantee, such as pure eps.
     OptionError
-        If rows have privacy units or weights, or the number of rows is private.
+        If rows have privacy units or weights, the number of rows is private, or another noise than normal noise is
+        requested.
     """
     if not descends(mech):
         return

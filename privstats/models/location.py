@@ -379,7 +379,10 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the table of methods that use noisy sums, the method for this budget, and the options without `noise`."""
+    """Return the table of methods with noisy sums, the name of the default method, and the options without `noise`.
+
+    The default method depends on the budget: normal noise if the budget allows it, and otherwise Laplace noise.
+    """
     given = dict(options)
     noise = given.pop("noise", None)
     if noise is not None and mech != "knorm":

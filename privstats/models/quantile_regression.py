@@ -22,8 +22,8 @@ NORMS = ("hull", *OF_VECTORS)
 # the exact sampler for at most three coefficients is more precise; with more coefficients, a perturbed minimiser gives
 # intervals more often, and shorter ones. Above this value, the bias of the minimiser may exceed its bias bound.
 FEW_ROWS = 750.0
-# For a median with intervals, the perturbed minimiser is used if rows x eps / coefficients is below `MEDIAN_ROWS`, and
-# the exact sampler if it is below the limit for this number of coefficients in `MEDIAN_SAMPLED`.
+# For a median with intervals, the perturbed minimiser is used if rows x eps / coefficients is below `MEDIAN_ROWS`. If
+# this ratio is even below the limit in `MEDIAN_SAMPLED` for the number of coefficients, the exact sampler is used.
 MEDIAN_ROWS = 3000.0
 MEDIAN_SAMPLED = {1: 550.0, 2: 550.0, 3: 300.0}
 
@@ -112,9 +112,10 @@ class QuantileModel(Regression):
         return public.carried(choice, "mech='objpert'")
 
     def _rows_of_each(self, promise: Promise, coefficients: int, rows: int | None) -> float:
-        """Return 2 min(tau, 1 - tau) x rows x eps / coefficients for the outermost tau.
+        """Return a measure of the information per coefficient at the tau furthest from 1/2.
 
-        The result is infinite if the budget is not in eps, or the number of rows is private.
+        The measure is ``2 min(tau, 1 - tau) rows eps / coefficients``, as in `FEW_ROWS`. It is infinite if the budget
+        is not in eps, or the number of rows is private.
         """
         if promise.normal or rows is None:
             return np.inf

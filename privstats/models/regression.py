@@ -65,9 +65,10 @@ MOST_MINIMISED = 300_000  # with more rows Newton steps are used: as precise as 
 # NOISY: noise of the coarse matrix above which noisy moments are given the whole budget. With p the largest number of
 # nonzero predictors of a row, the limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
 NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
-# Columns per nonzero predictor of a row, beyond which moments are preferred at smaller noise. For example, Newton steps
-# are more precise than moments for a factor with 20 levels, and less precise for a factor with 60 levels; a perturbed
-# minimiser is more precise for a factor with eight levels, and less precise for a factor with 20 levels.
+# Numbers of columns per nonzero predictor of a row. With more columns, moments are preferred to Newton steps (first
+# number) or to a perturbed minimiser (second number) already at a smaller noise. For example, Newton steps are more
+# precise than moments for a factor with 20 levels, and less precise for a factor with 60 levels. A perturbed minimiser
+# is more precise for a factor with eight levels, and less precise for a factor with 20 levels.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: noise of the coarse matrix (the first released second moments) below which Newton steps are as precise as the
 # minimiser of a perturbed loss.
@@ -109,8 +110,8 @@ class Carrying:
     def lacks(self, estimator: Any) -> float:
         """Return the factor by which rows times budget must increase for Newton steps to converge.
 
-        The factor is at most 1 if the steps converge; it is 0 if intervals are requested or the number of rows is
-        private.
+        The factor is at most 1 if the steps converge. It is 0 if the estimator has no Newton steps, if intervals are
+        requested, or if the number of rows is private.
         """
         if self.intervals or self.rows is None or not hasattr(estimator, "most_first_noise"):
             return 0.0
@@ -177,7 +178,10 @@ class Carrying:
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
 
     def is_ample(self, by: Noises, design: Design) -> bool:
-        """Return whether Newton steps with these rows give intervals about as short as a perturbed minimiser."""
+        """Return whether intervals of Newton steps are about as short as intervals of a perturbed minimiser.
+
+        The answer is True if the number of rows is above `MOST_MINIMISED`, or the predicted noise is below `AMPLE`.
+        """
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
@@ -406,7 +410,11 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return an estimator of least squares, or of `loss`: a perturbed minimiser, or another method in `branches`."""
+    """Return an estimator of least squares, or of `loss`, which chooses between the methods in `branches`.
+
+    One of the methods is a perturbed minimiser. `by` has the noise mechanisms, and `of_moments` is the name of the
+    noise distribution of the method with noisy moments.
+    """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
     if len(branches) == 1:

@@ -29,11 +29,11 @@ from scipy import special
 
 from privstats.numerics.law import FloatArray
 
-ESCAPES = 0.01  # accepted probability that boundaries fall into a part of the column's range without values
+ESCAPES = 0.01  # accepted probability that drawn numbers fall into a part of the column's range without values
 WIDEST = 2.0**14  # assumed ratio of the range's width to the width of the part that the outermost values fill
-EDGE = 0.035  # assumed smallest number of ranks from a quantile to the end of its ties, as a share of all values
+EDGE = 0.035  # assumed smallest share of the values that equal the quantile and lie between it and the next gap
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
-FINE = 2.0**-20  # step of the grid of target ranks if the density depends on the largest rank error: errors are exact
+FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
 
 def _sum_of_laplace(m: int) -> FloatArray:
@@ -66,9 +66,10 @@ def _log_sum_of_laplace(m: int) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of the gamma laws in the law of the absolute rank error of boundary j of J, times the rate.
+    """Return the weights of a mixture of gamma laws: the distribution of an absolute rank error times the rate.
 
-    This law is a mixture of gamma laws with shape parameters 1, 2, ..., J and rate parameter 2.
+    The rank error is the error of boundary j, of J boundaries drawn together. The gamma laws have the shape parameters
+    1, 2, ..., J and the rate parameter 2.
     """
     product = np.convolve(_sum_of_laplace(j), _sum_of_laplace(J + 1 - j))
     powers = np.arange(len(product))
@@ -95,11 +96,11 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
-    """Return the number that the rank error of boundary j, of J, exceeds with probability ``tail <= 1/2``, at rate 1.
+    """Return the 1 - tail quantile of the rank error of boundary j, of J drawn together, at rate 1.
 
-    It is computed by bisection.
+    `tail` is at most 1/2. The quantile is computed by bisection.
     """
-    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # from the gamma law of the largest shape
+    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # upper end: quantile of the gamma law with shape J
     for _ in range(64):
         middle = (low + high) / 2
         low, high = (middle, high) if bridge_tail(np.array(middle), 1.0, j, J) > tail else (low, middle)
@@ -118,7 +119,9 @@ def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
 
 @lru_cache(maxsize=256)
 def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float) -> FloatArray:
-    """Return the margins of the ends of quantiles' intervals, in ranks, that allow for the noise, shape (levels, 2).
+    """Return the noise margins of the lower and upper ends of confidence intervals for quantiles, shape (levels, 2).
+
+    A noise margin is the number of ranks by which the noise may move an end of an interval.
 
     Parameters
     ----------
@@ -229,7 +232,7 @@ def box_targets(n: int, level: float, confidence: float, margin: float, ends_onl
 class Ends:
     """Public description of a joint draw of quantiles and the ends of their intervals.
 
-    For a single quantile and its ends, the density depends on the largest absolute error of their ranks
+    For a single quantile and its ends, the density of the draw depends on the largest absolute error of their ranks
     (`box_quantile`). If a row is added or removed, the largest error changes by little more than ``max(level, 1 -
     level)``; if a row is replaced, by at most the larger of this number and 1. For several quantiles, the density
     depends on the sum of the absolute errors of the numbers of values between neighbouring drawn numbers; a row changes
@@ -265,7 +268,7 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the density depends on the largest rank error, and not on the sum of the cells' absolute errors."""
+        """Whether the density of a draw depends on the largest rank error, or else on the sum of the cells' errors."""
         return len(self.levels) == 1
 
     @property
@@ -277,7 +280,7 @@ class Ends:
 
     @property
     def margins(self) -> FloatArray:
-        """Margins, in ranks, that allow for the noise in the ends of the intervals, shape (levels, 2)."""
+        """Noise margins of the lower and upper ends of the intervals, in ranks, shape (levels, 2)."""
         if self.box:
             return np.full((1, 2), box_quantile(2 if self.alone else 3, self.confidence) / self.rate)
         return privacy_margins(self.rate, len(self.levels), self.alone, self.confidence)
@@ -323,7 +326,7 @@ class Ends:
         m = np.arange(1.0, targets.size + 1)
         prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
-        # a single quantile has no outer quantiles, whose numbers would lie in the part without values, too: one check
+        # one check suffices for a single quantile, because no other quantile lies further out
         if self.box:
             far = np.minimum(middle, n - middle) - h.max(axis=1)
             alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)
