@@ -188,7 +188,11 @@ def tasks_of(
 def answers_to_messages(
     client: Any, work: Work, loaded: Sequence[Any], tasks: Mapping[str, list[list[int]]]
 ) -> list[Answer]:
-    """Send each worker one message with the worker's tasks; return the answers of all parts that are not lost."""
+    """Send each worker one message with the worker's tasks; return the answers of all parts that are not lost.
+
+    `work` is the computation on a part, `loaded` has the Dask future of each part, and `tasks` the tasks of each worker
+    (see `tasks_of`).
+    """
     asked = {place: [[(k, loaded[k].key) for k in task] for task in some] for place, some in tasks.items()}
     found = client.run(_answers_here, work, asked, workers=[*asked], on_error="return") if asked else {}
     return [answer for some in found.values() if not isinstance(some, Exception) for answer in some]
@@ -222,7 +226,11 @@ def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> l
 def answers_to_tasks(
     client: Any, work: Work, loaded: Sequence[Any], tasks: Sequence[Sequence[int]]
 ) -> Iterator[Answer]:
-    """Yield the answers of tasks that the scheduler hands to the workers."""
+    """Yield the answers of tasks that the scheduler hands to the workers.
+
+    `work` is the computation on a part, `loaded` has the Dask future of each part, and a task is a list of indices of
+    parts.
+    """
     from distributed import as_completed
 
     rows = [[loaded[k] for k in task] for task in tasks]

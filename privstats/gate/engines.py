@@ -184,7 +184,7 @@ def _spark(frame: Any) -> SparkFrame:
 
 
 def _constants(arguments: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the path or paths that a DuckDB scan reads."""
+    """Return the path or paths that a DuckDB scan reads, from the arguments of the scan in the query's JSON tree."""
     found: list[str] = []
     for one in (argument["expression"] for argument in arguments if "name" not in argument):
         found += _constants(one["arguments"]) if "arguments" in one else [one["literal"]["text"]]

@@ -68,7 +68,7 @@ class File:
 
 @dataclass(frozen=True)
 class _Written:
-    """Position, shape and type of an array in a file."""
+    """Position in bytes, shape, data type and memory order of an array in a file."""
 
     start: int
     shape: tuple[int, ...]
@@ -77,7 +77,7 @@ class _Written:
 
 
 def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
-    """Return an array, or a dataclass with arrays, with a function applied to each array."""
+    """Return `item`, an array or a dataclass with arrays, after the function `change` is applied to each array."""
     if isinstance(item, np.ndarray | _Written):
         return change(item)
     parts = {field.name: getattr(item, field.name) for field in fields(item)}

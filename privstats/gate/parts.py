@@ -74,7 +74,7 @@ class RowPart:
         return True
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Yield the DataFrames of this part of the rows, with all columns."""
+        """Yield the DataFrames of this part of the rows with all columns, whatever `names` contains."""
         yield from self.frames
 
     def __reduce__(self) -> tuple[Any, ...]:

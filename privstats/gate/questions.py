@@ -121,10 +121,14 @@ class AnyMechanism(Protocol):
     """Interface of a privacy mechanism, which adds noise; mechanisms with the same options compare equal."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Any:
-        """Return the law of the mechanism's noise; None if the law depends on the rows."""
+        """Return the law of the noise for a budget, a set and a neighbouring relation; None if rows determine it."""
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return the release: the exact answer, a `Total` or `RowValues`, with noise."""
+        """Return the release `name`: the exact answer, a `Total` or `RowValues`, with noise drawn from `rng`.
+
+        The noise gives the guarantee `promise` if rows contribute vectors in the set `within`, and neighbouring data
+        sets differ as `relation` says.
+        """
 
 
 class Laws(Protocol):

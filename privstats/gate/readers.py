@@ -103,7 +103,10 @@ class Batches:
 
     @staticmethod
     def _read(made: Any, asked: Asked) -> Generator[pd.DataFrame, None, None]:
-        """Yield the DataFrames in the user function's result one by one, and close the result at the end."""
+        """Yield the DataFrames in `made`, the result of a user's function, one by one; close `made` at the end.
+
+        `asked` calls the functions of the user, and passes on or hides their errors.
+        """
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
         end = object()

@@ -187,7 +187,7 @@ def _synthetic_units(rows: int) -> NDArray[np.float64]:
 
 
 class _ManyValues(RowValues):
-    """Vectors of synthetic rows, each repeated several times, on which a trial run tries a mechanism."""
+    """Vectors of synthetic rows, each repeated `times` times, on which a trial run tries a mechanism."""
 
     def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
@@ -266,7 +266,10 @@ class Audit:
             raise PrivacyError(f"the question '{question.label}' does not treat each row alone")
 
     def _adds_up(self, question: Sum, whole: FloatArray, parts: Sequence[FloatArray]) -> bool:
-        """Return whether a query's total is the sum of contributions: of rows, of blocks, and of privacy units."""
+        """Return whether a query's total is the sum of the contributions of rows, of blocks, and of groups of units.
+
+        `whole` has the contribution of each synthetic row, and `parts` the same contributions by block.
+        """
         within, total = question.within, question.within.total(whole)
         same = _exactly(whole, within) == total
         same = same and _together([within.total(part) for part in parts], within) == total
@@ -281,7 +284,7 @@ def _cut(frame: pd.DataFrame, cuts: Sequence[int]) -> list[pd.DataFrame]:
 
 
 def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
-    """Return the rows of each group of privacy units (persons)."""
+    """Return the rows of each of `GROUPS` groups of privacy units (persons); no groups if there are no units."""
     return [] if unit is None else [rows for _, rows in frame.groupby(frame[unit] % GROUPS)]
 
 

@@ -30,7 +30,10 @@ class Passes(Protocol):
     def in_memory(self) -> bool: ...
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Return the rows as frames of any size with at least the named columns, in the same order in each pass."""
+        """Return the rows as frames of any size, in the same order in each pass.
+
+        A frame has at least the columns `names`, or all columns if `names` is None.
+        """
 
 
 class Source(Passes, Protocol):

@@ -63,7 +63,10 @@ class SparkFrame:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
-        """Run a task on each partition of the rows; return the answers, one for each partition."""
+        """Run a task on each partition of the rows; return the answers, one for each partition.
+
+        `told` is called with the number of partitions that have answered so far; None if no progress is shown.
+        """
         with log_shut(self.frame):
             loaded = self._load(work)
             self.parts = int(loaded._jdf.queryExecution().toRdd().getNumPartitions())
@@ -301,7 +304,7 @@ def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[
 
 
 def _have_ended(context: Any, group: str) -> bool:
-    """Cancel the tasks of a failed pass, and wait until they have ended; return False if some are still running."""
+    """Cancel the tasks of a failed pass (a job group), and wait until they have ended; False if some still run."""
     context.cancelJobGroup(group)
     tracker = context.statusTracker()
 

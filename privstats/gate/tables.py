@@ -32,7 +32,7 @@ class Columnar(Protocol):
     def n(self) -> int: ...
     def head(self) -> pd.DataFrame: ...
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Return the rows as frames of these columns, or of all columns."""
+        """Return the rows as frames with the columns `names`; all columns if `names` is None."""
 
 
 @dataclass(eq=False, repr=False)
@@ -176,7 +176,10 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
-    """Return the rows of a file batch by batch; a pyarrow scan would hold a whole row group in memory."""
+    """Return the columns `wanted` of a file batch by batch; a pyarrow scan would hold a whole row group in memory.
+
+    `keys` has the values of the columns that are given by the names of folders.
+    """
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 

@@ -31,8 +31,8 @@ class Units:
     Privacy: for every key, the choice of a unit's rows depends on the rows of this unit alone, and at most
     `rows_per_unit` rows of a unit are used. The order of the rows of a unit does not change a result. Rows of a unit
     with identical cells are counted as copies 0, 1, 2, ...; every design of the fit maps identical cells to identical
-    vectors, so it does not matter which of the rows counts as copy 0. (Two rows of a unit with
-    different cells have the same hash with probability 2^-64; their order would then matter.)
+    vectors, so it does not matter which of the rows counts as copy 0. (Two rows of a unit with different cells have the
+    same hash with probability 2^-64; their order would then matter.)
 
     Passes find the chosen rows again by their positions. If a source gives the rows of a unit in another order in a
     later pass, which violates the contract of sources, the number of rows of the unit that are used stays the same.
@@ -122,7 +122,7 @@ class Units:
 
 
 def places(column: pd.Series, parts: int) -> IntArray:
-    """Return the part number of each row, which depends only on the name of the row's privacy unit (person)."""
+    """Return the index of the part to which each row belongs, computed from the name of its privacy unit alone."""
     units = Units("", 1, b"")
     numbers = units.of(column)
     named = np.append(np.ones(len(units.numbers), dtype=bool), False)

@@ -101,6 +101,8 @@ def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[N
 def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[Note, ...]:
     """Return a note if estimates from disjoint rows differ by more than their errors explain (Cochran's Q).
 
+    If the estimates are from the same rows (`same`), there is no note.
+
     Each coefficient is tested at level `RARE` divided by the number of coefficients. Before the test, the difference of
     each estimate from the pooled estimate is reduced by the bias bound of the estimate.
     """

@@ -143,7 +143,7 @@ class ErrorLaw:
 
 
 def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the zeros of decreasing functions, each between two given points (Chandrupatla 1997).
+    """Return the zeros of the decreasing functions f, each between its numbers in `low` and `high` (Chandrupatla 1997).
 
     A step is an inverse quadratic interpolation if the function is smooth enough in the bracket, and otherwise a
     bisection.

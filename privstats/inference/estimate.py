@@ -172,7 +172,10 @@ class Estimate(ABC):
         """Return the estimate of ``matrix @ theta + shift``."""
 
     def coefficients(self, alpha: float = 0.05) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the estimates, std errors, lower and upper interval ends of the coefficients, shape (k,) each."""
+        """Return four arrays of shape (k,): estimates, std errors, and lower and upper ends of intervals.
+
+        The intervals have confidence 1 - alpha.
+        """
         return self.contrast(np.eye(len(self.names)), alpha)[:4]
 
     def params(self) -> FloatArray:
@@ -348,7 +351,8 @@ class EstimatingEquation:
         """Return bounds on theta's bias due to unidentified directions: a matrix, and a tuple of further bounds.
 
         The matrix D, with c rows, means a bias ``D z`` with the entries of z in [-1, 1]. It has a column for each
-        unidentified direction, or, if `within` is given, for each column of `within`.
+        unidentified direction, or, if `within` is given, for each column of `within`. F is the matrix that maps an
+        error of the score to the error of theta.
 
         Let the Hessian be H = A + N with noise N, v an unidentified direction and t the true parameter. If the noise is
         evaluated at the estimate, the remaining error of the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the
@@ -572,7 +576,10 @@ class NormalEstimate(Estimate):
         return statistic, rank, self._joint_p(to_white @ R, statistic, moved, rank)
 
     def _joint_p(self, R: FloatArray, statistic: float, moved: float, rank: int) -> float:
-        """Return the p-value P(|X + b|^2 >= statistic), the largest over biases ``|b| <= moved``, with X the error."""
+        """Return the p-value P(|X + b|^2 >= statistic), the largest over biases ``|b| <= moved``.
+
+        X is the error of ``R theta``. R has been scaled so that X has the identity matrix of size `rank` as covariance.
+        """
         law = self.error_law(R)
         freedom = float(law.freedom.min(initial=np.inf))
         if not law.finest.any():
@@ -829,7 +836,7 @@ def _root(equation: EstimatingEquation) -> FloatArray:
 
 
 def quantile_scores(orders: Sequence[float]) -> FloatArray:
-    """Return the score covariances of quantile regressions, ``min(s, t) - s t`` for each pair of taus, shape (r, r)."""
+    """Return the score covariances of r quantile regressions, ``min(s, t) - s t`` for each pair s, t of taus."""
     tau = np.asarray(orders, dtype=float)
     return np.minimum.outer(tau, tau) - np.outer(tau, tau)
 

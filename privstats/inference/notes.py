@@ -456,7 +456,7 @@ def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
 
 
 def _moves(moves: Mapping[str, float]) -> str:
-    """Return the bias bounds of coefficients as text for a note."""
+    """Return the bias bounds `moves` of coefficients, by name, as text for a note; the first three in numbers."""
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)

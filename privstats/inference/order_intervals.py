@@ -173,7 +173,9 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return the distances from the estimates of ``R theta`` to the two ends of their intervals, shape (q, 2).
+        """Return the distances from the estimates of ``R theta`` to the lower and upper ends of their intervals.
+
+        The result has a row for each row of R, and two columns. The intervals have confidence 1 - alpha.
 
         The distances are NaN if an estimate that enters ``R theta`` has no interval.
         """

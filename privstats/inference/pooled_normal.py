@@ -51,7 +51,10 @@ class Pooled(NormalEstimate):
 
 
 def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEstimate:
-    """Return the weighted mean of normal estimates, and of their marginal effects if all estimates have them."""
+    """Return the weighted mean of normal estimates, from the same rows (`same`) or from disjoint rows.
+
+    If all estimates have marginal effects, these are also averaged.
+    """
     unit = _units(estimates)
     scaled = [_in_units(one, 1 / unit) for one in estimates]
     weights, nothing = _weights(scaled, same)
@@ -129,7 +132,7 @@ def _in_units(estimate: NormalEstimate, unit: FloatArray) -> NormalEstimate:
 
 
 def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[FloatArray], FloatArray]:
-    """Return weight matrices, (k, k), of the estimates, and the directions that no estimate identifies, (k, l)."""
+    """Return the (k, k) weight matrix of each estimate, and the directions that no estimate identifies, (k, l)."""
     k = len(estimates[0].theta)
     informations, known = [], np.zeros((k, k))
     for one in estimates:

@@ -77,7 +77,8 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 def _ranks(laws: Sequence[RankErrorLaw | None], sizes: FloatArray) -> PooledRanks | None:
     """Return the rank error distribution of a pooled interval; None if no fit has an interval.
 
-    `sizes` has, for each fit, the part of the squared interval length that is due to noise.
+    `laws` has the distribution of each fit (None for a fit without an interval), and `sizes` the part of the squared
+    interval length that is due to the noise of each fit.
     """
     some = [(law, float(size)) for law, size in zip(laws, sizes, strict=True) if law is not None and size > 0]
     total = sum(size for _, size in some)

@@ -81,7 +81,10 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 
 
 def _by_places(onto: Any, law: Any) -> FloatArray:
-    """Return the matrix B of the module's docstring: B_ij is the coefficient of noise W_ij in entry i of U a."""
+    """Return the matrix B: B_ij is the coefficient of the noise entry W_ij in entry i of the noise vector U a.
+
+    The array `onto` expresses U a as linear combinations of the coordinates of `law` (see the module's docstring).
+    """
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row
     B: FloatArray = np.zeros((size, size))

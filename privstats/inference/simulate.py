@@ -117,7 +117,7 @@ def _work(noise: Loading) -> float:
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
-    """Yield independent draws of the coordinates of a noise, block by block."""
+    """Yield independent draws of the coordinates of a noise, block by block, from the public stream number `key`."""
     stream, k = PublicStream(key), noise.coordinates
     law = _scaled(noise.law)
     if remembered(noise):

@@ -143,7 +143,7 @@ def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
-    """Return the knots c, shape (620,), and P((1 + a^2) |t| > c) at each of them."""
+    """Return 620 knots c and the tail probabilities P((1 + a^2) |t| > c), with a and t as in `_product_quantile`."""
     rest = (nu + 1) / 2
     u, c = np.arange(-16.0, 32.0, 0.08), np.exp(np.arange(-3.0, 28.0, 0.05))
     log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # log density of log |a|

@@ -151,7 +151,7 @@ class _TransformedBlock:
 
 @dataclass(frozen=True, eq=False)
 class OfTransformed:
-    """A function of a row (`inner`), applied to the row after a transformation of its response."""
+    """The function `inner` of a row, applied to the row after the function `transform` is applied to its response."""
 
     inner: Callable[[Any], FloatArray]
     transform: Transform
@@ -162,7 +162,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Indicators ``|y - z'theta| <= width`` of small residuals of a row z, one per width, times the row's weight."""
+    """Indicators ``|y - z'theta| <= width`` of a row z, one for each of `widths`, times the row's weight."""
 
     theta: FloatArray
     widths: tuple[float, ...]
@@ -251,7 +251,10 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)`` of rows z, with w = z'P clipped to length `radius`, and eta = z'theta."""
+    """Scores ``weight w psi(eta, y)`` of rows z, with w = z'P clipped to length `radius`, and eta = z'theta.
+
+    psi is the negative derivative of `loss` with respect to eta.
+    """
 
     loss: Loss
     P: FloatArray

@@ -34,7 +34,7 @@ class RowBlock(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Linear functions z'M of a row z, where M is the given matrix."""
+    """Linear functions z'M of a row z; M is the field `matrix`, with one column for each function."""
 
     matrix: FloatArray
 
@@ -44,7 +44,10 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Vector (weight, z'M) of a row z, for the set `Squares`, which sums weights, values z'M and squared values."""
+    """Vector (weight, z'M) of a row z, for the set `Squares`, which sums weights, values z'M and squared values.
+
+    M is the field `matrix`, with one column for each function.
+    """
 
     matrix: FloatArray
 
@@ -54,7 +57,10 @@ class WeightedColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedLinear:
-    """Linear functions z'M of a row z, times the root of the row's weight, so that products have the full weight."""
+    """Linear functions z'M of a row z, times the root of the row's weight, so that products have the full weight.
+
+    M is the field `matrix`, with one column for each function.
+    """
 
     matrix: FloatArray
 
@@ -64,7 +70,10 @@ class WeightedLinear:
 
 @dataclass(frozen=True, eq=False)
 class SquaredColumns:
-    """Squares of linear functions z'M of a row z, times the row's weight, for the set `Fractions` ([0, 1])."""
+    """Squares of linear functions z'M of a row z, times the row's weight, for the set `Fractions` ([0, 1]).
+
+    M is the field `matrix`, with one column for each function.
+    """
 
     matrix: FloatArray
 
@@ -75,7 +84,10 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row z, times the row's weight, for check losses, which are homogeneous of degree 1."""
+    """Linear functions z'M of a row z, times the row's weight, for check losses, which are homogeneous of degree 1.
+
+    M is the field `matrix`, with one column for each function.
+    """
 
     matrix: FloatArray
 
@@ -85,7 +97,10 @@ class WeightedRows:
 
 @dataclass(frozen=True, eq=False)
 class RootWeighted:
-    """Vector (1, z'M) of a row z, times the root of the row's weight, for second moments (the set `BoxProducts`)."""
+    """Vector (1, z'M) of a row z, times the root of the row's weight, for second moments (the set `BoxProducts`).
+
+    M is the field `matrix`, with one column for each function.
+    """
 
     matrix: FloatArray
 
@@ -98,7 +113,7 @@ class RootWeighted:
 class CodedColumns:
     """Level numbers of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
 
-    The vectors are for the set `CodedProducts`.
+    M is the field `matrix`, with one column for each function. The vectors are for the set `CodedProducts`.
     """
 
     factors: tuple[int, ...]
@@ -150,7 +165,11 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``; the products add up to the Hessian."""
+    """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``; the products add up to the Hessian.
+
+    The Hessian is the second derivative of the sum of the losses `loss` at the linear predictors eta = z'theta, or its
+    expectation.
+    """
 
     loss: Loss
     P: FloatArray
@@ -249,7 +268,7 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Length of a row's score, or, for a row of high leverage, the length that the limit `curvature` removes from it.
+    """Length of a row's score; for a row of high leverage, the length removed from the score by `curvature`.
 
     Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the length of its score.
     Under every clipping threshold, the limit `curvature` multiplies the weight of the row, and so its score, by ``f =
@@ -310,8 +329,8 @@ class HeldBeside:
     """Linear functions z'M of a row z, times the root of its weight; all functions except one are clipped jointly.
 
     All functions except the function with index `one` are multiplied by a common factor, so that the vector of these
-    functions has a length of at most `length`. If the function with index `one` is the constant 1, the whole vector
-    lies in a ball, although the constant is not reduced.
+    functions has a length of at most `length`. M is the field `matrix`, with one column for each function. If the
+    function with index `one` is the constant 1, the whole vector lies in a ball, although the constant is not reduced.
     """
 
     matrix: FloatArray
@@ -331,8 +350,8 @@ class HeldBeside:
 class KernelRows:
     """Vectors (1, z'M) of rows z, times the root of weight times kernel, for second moments of rows near a quantile.
 
-    The kernel is Epanechnikov's (Powell 1991): ``1 - u^2`` if the row's residual ``y - z'theta`` is u times `width`
-    with ``|u| < 1``, and 0 otherwise.
+    M is the field `matrix`, with one column for each function. The kernel is Epanechnikov's (Powell 1991): ``1 - u^2``
+    if the row's residual ``y - z'theta`` is u times `width` with ``|u| < 1``, and 0 otherwise.
     """
 
     matrix: FloatArray

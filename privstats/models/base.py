@@ -129,7 +129,7 @@ class Model(ABC):
         return domain
 
     def check(self) -> None:  # noqa: B027 most models have nothing more to check
-        """Raise an error if an argument is out of range."""
+        """Raise an error if an argument of the model is out of range."""
 
     @property
     def known(self) -> Domain:

@@ -381,7 +381,8 @@ def _noisy(
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
     """Return the table of methods with noisy sums, the name of the default method, and the options without `noise`.
 
-    The default method depends on the budget: normal noise if the budget allows it, and otherwise Laplace noise.
+    `own` has the fields of the estimator that the model sets. The default method depends on the budget: normal noise if
+    the budget allows it, and otherwise Laplace noise.
     """
     given = dict(options)
     noise = given.pop("noise", None)

@@ -127,8 +127,8 @@ class QuantileModel(Regression):
     ) -> tuple[str, str]:
         """Return the method that mech="auto" stands for, and the reason for the choice.
 
-        The choice depends on rows times eps divided by the number of coefficients; all three are public. A sampler that
-        uses a Markov chain is never chosen.
+        The choice depends on `each`, a public measure of the information per coefficient (`_rows_of_each`). A sampler
+        that uses a Markov chain is never chosen.
 
         Intervals of the exact sampler are about as short as intervals of Newton steps if the predictors fill their
         bounds. They are many times longer if the values of the predictors cover only a fifth of the range between the

@@ -537,8 +537,9 @@ class GeneralizedLinearModel(Regression):
 def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
     """Return an estimator by objective perturbation of whitened rows or of rows scaled by their bounds.
 
-    Whitened rows give intervals. Rows are scaled by their bounds if no intervals are requested, or if the user gives a
-    penalty or a bound on the coefficients, because intervals are then impossible.
+    `given` has the options of the user, and `own` the fields that the model sets. Whitened rows give intervals. Rows
+    are scaled by their bounds if no intervals are requested, or if the user gives a penalty or a bound on the
+    coefficients, because intervals are then impossible.
     """
     if not intervals or {"ridge", "theta_bound"} & set(given):
         norm = "linf" if noise in (None, "gaussian") else noise

@@ -12,7 +12,10 @@ REMEMBERED = 8  # number of orders whose positions are cached
 
 @lru_cache(maxsize=REMEMBERED)
 def upper_triangle(order: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows and the columns of the entries of a matrix on and above its diagonal, row by row; read-only."""
+    """Return the row and column indices of the entries on and above the diagonal of a matrix, row by row.
+
+    The matrix has `order` rows and columns. The two arrays are read-only.
+    """
     i, j = np.triu_indices(order)
     i.flags.writeable = j.flags.writeable = False
     return i, j

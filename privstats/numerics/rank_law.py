@@ -78,7 +78,10 @@ def _weights(j: int, J: int) -> FloatArray:
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the probability that the rank error of boundary j, of J drawn together, exceeds each number in `a`."""
+    """Return the probability that the rank error of boundary j, of J drawn together, exceeds each number in `a`.
+
+    `rate` is the rate at which the log density of the draw decreases with the cells' absolute errors.
+    """
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
     beyond = (weights * special.gammaincc(np.arange(1, len(weights) + 1), 2 * rate * np.abs(a)[..., None])).sum(axis=-1)
@@ -87,7 +90,10 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the quantiles of the rank error of boundary j, of J drawn together, at the probabilities `p`."""
+    """Return the quantiles of the rank error of boundary j, of J drawn together, at the probabilities `p`.
+
+    `rate` is the rate at which the log density of the draw decreases with the cells' absolute errors.
+    """
     p = np.asarray(p, dtype=float)
     above = np.array([_unit_quantile(float(tail), j, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
     quantile: FloatArray = np.sign(p - 0.5) * above / rate
@@ -149,7 +155,9 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
 
 
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
-    """Return the numbers of ranks available for an interval below and above each quantile, shape (levels, 2).
+    """Return the numbers of ranks available for an interval below and above each quantile of n values.
+
+    The result has the shape (levels, 2).
 
     On each side, the available ranks extend half way to the next quantile, or, on the outer side of the first and the
     last quantile, to the lowest or the highest value.
@@ -208,7 +216,8 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
     an added value changes a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2
     rows S)``, so m is proportional to S, and S is the positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c
     rows)``. If a value is replaced, a rank error changes by at most 1. A replaced row may also become missing, so under
-    "replace" the rate is computed with the larger of S and 1.
+    "replace" the rate is computed with the larger of S and 1. The rounding of the target ranks is allowed for by adding
+    2 `FINE` to ``max(level, 1 - level)``.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -220,7 +229,8 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
 def box_targets(n: int, level: float, confidence: float, margin: float, ends_only: bool) -> FloatArray:
     """Return the target ranks of the two ends of an interval and, unless `ends_only`, of the quantile between them.
 
-    The targets are real numbers, rounded to multiples of `FINE`.
+    The interval is for the quantile of probability `level` of n values. `margin` is the number of ranks that allows for
+    the noise. The targets are real numbers, rounded to multiples of `FINE`.
     """
     z = float(special.ndtri((1 + confidence) / 2))
     h = math.sqrt(z**2 * level * (1 - level) * n + margin**2)
