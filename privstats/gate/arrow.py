@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats.formula.block import CHUNK
 
-BATCH_ROWS = 16 * CHUNK  # number of rows in a batch: a multiple of the number of rows in a block
+BATCH_ROWS = 16 * CHUNK  # number of rows in a large batch: a multiple of the number of rows in a block
 FEW_ROWS = 4 * CHUNK  # number of rows below which a batch is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 

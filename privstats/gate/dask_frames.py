@@ -1,4 +1,4 @@
-"""Dask DataFrames: each partition is a part of the rows, and a single task reads this part on the part's worker."""
+"""Dask DataFrames: each partition is a part of the rows, and a single task reads it on the worker that has the part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from privstats.errors import PrivacyError
 from privstats.gate.parts import Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
-# beginnings of the names of steps of a Dask plan that neither select nor compute rows
+# prefixes of the names of plan steps in Dask that neither select rows nor compute values
 PLAIN_STEPS: tuple[str, ...] = (
     "ArrowStringConversion",
     "DelayedsExpr",
@@ -134,7 +134,7 @@ class DaskFrame:
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
-        own = f"privstats-{uuid4()}"  # unique, so that fits that run at the same time do not share parts
+        own = f"privstats-{uuid4()}"  # unique, so that simultaneous fits do not share parts
         return list(frame.map_partitions(RowPart, meta=(None, object), enforce_metadata=False, token=own).to_delayed())
 
     @cached_property
@@ -276,7 +276,7 @@ def silent(client: Any) -> Iterator[None]:
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:
-            self.silent = lambda record: False  # a new function for each fit: other fits may run on this worker
+            self.silent = lambda record: False  # one per fit, because other fits may run on this worker
             self.ignored = ("ignore", None, Warning, None, 0)
             self.loggers = [
                 logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")
@@ -318,7 +318,7 @@ def _have_ended(client: Any) -> bool:
 def _running(dask_worker: Any) -> set[tuple[int, str]]:
     """Return a pair for each task that a worker is running or has to run.
 
-    The pair is (0, name) for a task of a message, and (number of the thread, Dask key) for a task of the scheduler.
+    The pair is (0, name) for a task of a message, and (thread id, Dask key) for a task of the scheduler.
     """
     with dask_worker.active_threads_lock:
         running = {(thread, str(key)) for thread, key in dask_worker.active_threads.items()}

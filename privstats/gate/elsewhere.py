@@ -99,7 +99,7 @@ class PassWork(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartSums(PassWork):
-    """A task that computes exact sums of contributions over the rows of a part.
+    """A task that computes the exact sums of the queries `questions` over the rows of a part.
 
     A sum is an array of whole numbers, in units of the grid step of the set that bounds a row's contribution.
     """
@@ -112,7 +112,7 @@ class PartSums(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Taken(PassWork):
-    """A task that applies the function `take` to the vectors of each block of rows of a part."""
+    """A task that applies `take` to the vectors that `question` computes from each block of rows of a part."""
 
     question: Question
     take: Callable[[FloatArray], Any]
@@ -139,8 +139,8 @@ class UnitCount(Shipped):
 class InCell:
     """A function that applies `take` to the vectors of one group of rows.
 
-    It is called with an array whose first column is the number of each row's group. It selects the rows of group number
-    k and passes their other columns to `take`.
+    It is called with an array whose first column is the index of each row's group. It selects the rows of the group
+    with index k and passes their other columns to `take`.
     """
 
     k: int

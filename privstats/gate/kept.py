@@ -25,7 +25,7 @@ class Memory:
     Parameters
     ----------
     limit : float, optional
-        Bytes of memory.
+        Memory limit in bytes; by default a limit that depends on the source of the rows (`part`).
     """
 
     def __init__(self, limit: float | None = None) -> None:

@@ -27,12 +27,12 @@ from privstats.privacy.promise import Neighbors, Promise
 from privstats.sets.base import Set
 
 ROWS = 64
-CUTS = (0, 1, 5, 14, ROWS)  # row numbers at which the audit cuts the rows into smaller blocks
+CUTS = (0, 1, 5, 14, ROWS)  # row indices at which the audit cuts the synthetic rows into smaller blocks
 GROUPS = 2  # number of groups of synthetic units: a total must be the sum of the groups' totals
 UNITS, MOST_ROWS = 29, 2  # number of synthetic units, which have up to 3 rows; largest number of rows used per unit
 USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
 AT_ONCE = 1 << 18  # number of entries of contributions that are summed at a time
-NO_SHARES: Mapping[str, float] = MappingProxyType({})  # each query is assumed to have the whole budget
+NO_SHARES: Mapping[str, float] = MappingProxyType({})  # no default shares: each query has the whole budget
 MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class DrawnRows(RowMap, Protocol):
     """A design that can draw synthetic rows from its domain."""
 
     def draw(self, n: int, rng: Any) -> pd.DataFrame:
-        """Return n synthetic rows."""
+        """Return n synthetic rows, drawn with the random generator `rng`."""
 
 
 @dataclass(frozen=True)

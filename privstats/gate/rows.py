@@ -33,7 +33,7 @@ GATHERED = 8  # collected vectors are added when (their entries) / (entries of t
 LARGEST_STEPS = 1 << 40  # limit of the entries of a row's vector, in steps: 2^10 times the largest entry in the set
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors, in steps; it fits into int64
 
-UnitNumbers = NDArray[np.int32]  # unit of each row; -1 if the row is not used
+UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
 
 
 class RowMap(Protocol):
@@ -64,7 +64,7 @@ class BlockRows:
     neighbors : Neighbors
         Column that names the privacy unit (person) of a row, and the number of rows of a unit that are used.
     key : bytes
-        Secret key of the digest that compares passes, and of the choice of rows.
+        Secret key with which the digests of each pass are computed and the used rows of each unit are chosen.
     offered : int, optional
         Number of rows if it is public; each pass must read this number.
 
@@ -119,7 +119,7 @@ class BlockRows:
         return RowValues(self, question)
 
     def blocks(self) -> Iterator[tuple[Block, UnitNumbers | None]]:
-        """Return the blocks of rows, each with the number of each row's privacy unit; -1 if the row is not used.
+        """Return the blocks of rows, each with the index of each row's privacy unit; -1 if the row is not used.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class RowValues:
         self._cells: _Cells | None = None
 
     def cell(self, k: int) -> RowValues:
-        """Return the values of group number k: the vectors whose first coordinate is k, without this coordinate."""
+        """Return the values of group k: the vectors whose first coordinate is k, without this coordinate."""
         if self._cells is None:
             limit = self._rows.memory.part(CELLS, self._rows.source.in_memory)
             self._cells = _Cells(self, cast(ByCell, self._question.within), limit)
@@ -345,7 +345,7 @@ class _Cells:
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Gather the values of group k (first coordinate of vectors) and of the next groups, up to the memory limit."""
+        """Gather the values of group k (first coordinate of vectors) and of later groups, within the memory limit."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():

@@ -1,4 +1,4 @@
-"""Spark DataFrames: each partition is a part of the rows, and a single task reads this part on the part's executor."""
+"""Spark DataFrames: each partition is a part of the rows, and a single task reads it on the executor with the part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privstats.gate.arrow import frame_of, frames_of, whole_batches
 from privstats.gate.parts import BETWEEN_LOOKS, Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
-# steps of a Spark plan that neither select nor compute rows, and accepted formats of files
+# names of plan steps in Spark that neither select rows nor compute values, and names of accepted file formats
 KNOWN_STEPS = {"LocalRelation", "LogicalRDD", "LogicalRelation", "Project", "Repartition", "SubqueryAlias", "View"}
 FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}
 ANSWER = "part long, rows long, digest binary, units binary"
@@ -152,7 +152,7 @@ class PlaceTask:
     parts: int
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the Arrow batches with the added column."""
+        """Yield the Arrow batches with a further column, which has the index of the partition for each row."""
         import pyarrow as pa
 
         try:
@@ -170,7 +170,7 @@ class PlaceTask:
 
 
 def _number() -> int:
-    """Return the number of the partition that this task reads."""
+    """Return the index of the partition that this task reads."""
     from pyspark import TaskContext
 
     return int(TaskContext.get().partitionId())

@@ -68,7 +68,7 @@ class ArrowTable:
 
 @dataclass(eq=False, repr=False)
 class DuckTable:
-    """A table of DuckDB, or some columns of a table, read again in each pass."""
+    """A DuckDB relation that is a table, or some columns of a table; it is read again in each pass."""
 
     relation: Any
     in_memory = False

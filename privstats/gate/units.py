@@ -20,13 +20,13 @@ from privstats.formula.declarations import UNKNOWN, Known
 from privstats.formula.values import Coded, admitted
 from privstats.numerics.law import IntArray
 
-SORTED_ROWS = 1 << 20  # number of rows in a batch of units; the rows that are used are chosen batch by batch
+SORTED_ROWS = 1 << 20  # approximate number of rows of a batch of units; the used rows are chosen batch by batch
 
 Hashes = NDArray[np.uint64]
 
 
 class Units:
-    """Numbers of the rows' privacy units (persons, households), and the choice of the rows that are used in each unit.
+    """Index of each row's privacy unit (person, household), and the choice of the rows that are used in each unit.
 
     Privacy: for every key, the choice of a unit's rows depends on the rows of this unit alone, and at most
     `rows_per_unit` rows of a unit are used. The order of the rows of a unit does not change a result. Rows of a unit
@@ -55,7 +55,7 @@ class Units:
         self.counting: NDArray[np.int32] | None = None  # unit of each row in source order; -1 if the row is not used
 
     def of(self, column: pd.Series) -> IntArray:
-        """Return the number of each row's privacy unit (person); -1 for a row without a usable name of a unit."""
+        """Return the index of each row's privacy unit (person); -1 for a row without a usable name of a unit."""
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
             names = column.to_numpy(dtype=float)
             usable = np.abs(names) < LARGEST_NAME
@@ -77,7 +77,7 @@ class Units:
         Parameters
         ----------
         rows : iterable of (ndarray, ndarray)
-            For all rows, in parts: the number of the row's unit (-1 for a row that is incomplete or excluded), and the
+            For all rows, in parts: the index of the row's unit (-1 for a row that is incomplete or excluded), and the
             hash of the row's cells.
         """
         several = [(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64))]
@@ -132,13 +132,13 @@ def places(column: pd.Series, parts: int) -> IntArray:
 def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int) -> NDArray[np.bool_]:
     """Return the mask of the rows with the smallest random numbers within their privacy unit, at most `most` per unit.
 
-    The number of a row depends on the hash of the row and on the number of earlier rows with the same hash in its unit.
-    It does not depend on other units or on the number of units.
+    The random number of a row depends on the hash of the row and on the number of earlier rows with the same hash in
+    its unit. It does not depend on other units or on the number of units.
 
     Parameters
     ----------
     units : ndarray of int, shape (n,)
-        Number of each row's unit.
+        Index of each row's unit.
     hashes : ndarray, shape (n,)
         Hash of each row and its unit; identical rows of a unit have equal hashes.
     most : int
@@ -155,7 +155,7 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
 
 
 def by_unit(units: NDArray[np.signedinteger[Any]], numbers: Hashes) -> NDArray[Any]:
-    """Return the order of rows sorted by privacy unit and, within a unit, by number (faster than `numpy.lexsort`)."""
+    """Return indices that sort rows by privacy unit and, within a unit, by `numbers`; faster than `numpy.lexsort`."""
     order = np.argsort(numbers)
     places = (units[order].astype(np.uint64) << np.uint64(32)) | np.arange(len(order), dtype=np.uint64)
     return order[np.sort(places) & np.uint64(0xFFFFFFFF)]

@@ -16,7 +16,7 @@ from privstats.inference.tails import Quantile, far_quantile, student_quantile
 from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
-LEAST_P = 1e-100  # smallest p-value if some noise is not normal: quantiles of Student's law overflow further out
+LEAST_P = 1e-100  # smallest p-value if some noise is not normal: Student's quantiles overflow at smaller levels
 HALVINGS = 16  # bisection steps of the search for log p-values; a p-value is then too large by at most .4 %
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
 SIMULATED = 0.02  # smallest share of non-normal noise in a variance at which the noise is simulated

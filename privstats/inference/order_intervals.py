@@ -61,7 +61,7 @@ class OrderStatisticEstimate(Estimate):
     laws : tuple of RankErrorLaw or None
         For each estimate, the distribution of the rank errors of its interval's ends; None without an interval.
     cell : ndarray of int, shape (k,)
-        Number of the group of rows from which each estimate was computed; estimates from different groups are
+        Index of the group of rows from which each estimate was computed; estimates from different groups are
         independent.
     repeats : ndarray of bool, shape (k,)
         Whether an estimate equals an end of its interval, because many rows have this value. Such an estimate has no

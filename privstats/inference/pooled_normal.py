@@ -150,7 +150,7 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 
 
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
-    """Return an upper bound on an estimate's mean squared error matrix; on the same rows, without sampling error."""
+    """Return an upper bound on an estimate's mean squared error matrix; if `same`, without the sampling error."""
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
     return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias

@@ -50,7 +50,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     hollow, inside = int(joined and not ((i == 0) & (j == 0)).any()), joined | (i > 0)
     onto, indices = noise.sums.onto.tocoo(), np.unique(np.concatenate([i[inside], j[inside]]))
     most = len(indices) // 2
-    # the noise of the released number of rows is independent of W and cannot be reduced
+    # the noise of the released number of rows is independent of the matrix W and cannot be reduced
     if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():
         return noise
     if not apart and len(noise.matrix) > most:  # the joint distribution of all coordinates needs more than `most` rows

@@ -22,7 +22,7 @@ FEWEST = 999  # smallest number of draws, for noise with very many coordinates
 WORK = 2.0**24  # largest cost of all draws (`_work`); the number of draws is reduced to meet it, but not below `FEWEST`
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and largest dimension of each
+KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws; largest size of the draws of each
 SINGLE = 32  # number of the largest draws, which are not grouped
 GROWTH = 1.12  # approximate ratio of the ranks at which two successive groups of sorted draws end
 
@@ -40,7 +40,7 @@ class PublicStream:
         self._next = np.uint64((key * 0xD1342543DE82EF95 + 1) % 2**64)
 
     def _uniform(self, size: Any) -> FloatArray:
-        """Return uniform numbers in (0, 1), by hashing a counter."""
+        """Return an array of shape `size` with uniform numbers in (0, 1), computed by hashing a counter."""
         count = np.uint64(np.prod(size, dtype=np.int64))
         with np.errstate(over="ignore"):
             z = (self._next + np.arange(count, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
@@ -51,19 +51,19 @@ class PublicStream:
         return (((z >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53).reshape(size)
 
     def standard_normal(self, size: Any) -> FloatArray:
-        """Return standard normal numbers."""
+        """Return an array of shape `size` with independent standard normal numbers."""
         return np.asarray(ndtri(self._uniform(size)), dtype=float)
 
     def standard_gamma(self, shape: Any, size: Any) -> FloatArray:
-        """Return gamma distributed numbers with shape parameter `shape` and scale 1."""
+        """Return an array of shape `size` with gamma distributed numbers of shape parameter `shape` and scale 1."""
         return np.asarray(_gamma_quantiles(shape, self.standard_normal(size)), dtype=float)
 
     def uniform(self, low: Any, high: Any, size: Any) -> FloatArray:
-        """Return uniform numbers in (low, high)."""
+        """Return an array of shape `size` with uniform numbers in (low, high)."""
         return low + (high - low) * self._uniform(size)
 
     def integers(self, low: Any, high: Any, size: Any) -> Any:
-        """Return uniform whole numbers from `low` to `high` - 1."""
+        """Return an array of shape `size` with uniform whole numbers from `low` to `high` - 1."""
         return low + np.floor((high - low) * self._uniform(size)).astype(np.int64)
 
 
@@ -117,7 +117,7 @@ def _work(noise: Loading) -> float:
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
-    """Yield independent draws of the coordinates of a noise, block by block, from the public stream number `key`."""
+    """Yield independent draws of the coordinates of a noise, block by block, from the public stream with this `key`."""
     stream, k = PublicStream(key), noise.coordinates
     law = _scaled(noise.law)
     if remembered(noise):
@@ -132,7 +132,7 @@ def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """Key of cached draws: a noise distribution without its scale, the number of a stream, and the number of draws."""
+    """Key of cached draws: noise distribution without its scale, key of the public stream, and number of draws."""
 
     key: int
     draws: int

@@ -102,7 +102,7 @@ class ClippedLikelihoodRows(ScoreClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodScores(ScoreClip):
-    """Clipped scores ``w clip(psi, c) x`` of the rows of a likelihood (`ScoreClip`); the family clamps eta."""
+    """Clipped scores ``w clip(psi, c) x`` of rows (see `ScoreClip`); the family clamps eta for psi."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)

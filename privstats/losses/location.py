@@ -1,6 +1,6 @@
 """Functions that map a row to its contribution to means, quantiles and histograms.
 
-A block of rows has the rows' numbers in all columns, in the user's units, and the number of each row's group, if rows
+A block of rows has the rows' numbers in all columns, in the user's units, and the index of each row's group, if rows
 are grouped.
 """
 
@@ -76,16 +76,16 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Group:
-    """Function of a row: the number of the row's group."""
+    """Function of a row: the index of the row's group."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the number of each row's group, shape (n, 1)."""
+        """Return the index of each row's group, shape (n, 1)."""
         return block.codes[0].astype(np.float64)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class InGroup:
-    """Vectors (number of the row's group, vector of the row) for the set `ByCell`, which sums vectors by group.
+    """Vectors (index of the row's group, vector of the row) for the set `ByCell`, which sums vectors by group.
 
     The function `of` returns the vector of a row.
     """
@@ -93,13 +93,13 @@ class InGroup:
     of: RowFunction
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the group number and the vector of each row, shape (n, 1 + length of the vector)."""
+        """Return the group index and the vector of each row, shape (n, 1 + length of the vector)."""
         return np.vstack([block.codes[0], self.of(block).T]).T
 
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """Pairs (number of the row's cell, value of the row); the cells are intervals between released cut points.
+    """Pairs (index of the row's cell, value of the row); the cells are intervals between released cut points.
 
     Each group has k cut points, and so k + 1 cells. Cells are numbered group by group: cell ``g (k + 1) + p`` has the
     values of group g that exceed exactly p of the group's cut points.
@@ -116,7 +116,7 @@ class InStretch:
     cuts: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the cell number and the value of each row, shape (n, 2)."""
+        """Return the cell index and the value of each row, shape (n, 2)."""
         values = self.of(block)
         groups, many = self.cuts.shape
         group = block.codes[0] if groups > 1 else np.zeros(len(values), dtype=np.intp)
@@ -153,7 +153,7 @@ def _nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class BinOf:
-    """Number k of the bin ``edges[k] <= x < edges[k + 1]`` that contains a row's value x.
+    """Index k of the bin ``edges[k] <= x < edges[k + 1]`` that contains a row's value x.
 
     The last bin also contains its upper edge. Values outside all bins are counted in the first or the last bin.
 
@@ -169,6 +169,6 @@ class BinOf:
     edges: tuple[float, ...]
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the number of each row's bin, shape (n, 1)."""
+        """Return the index of each row's bin, shape (n, 1)."""
         inner = np.array(self.edges[1:-1])
         return np.searchsorted(inner, self.of(block)[:, 0], side="right")[:, None].astype(np.float64)

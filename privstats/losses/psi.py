@@ -174,9 +174,9 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class BinOfResidual:
-    """Number of the bin that contains the residual ``y - z'theta`` of a row z.
+    """Index of the bin that contains the residual ``y - z'theta`` of a row z.
 
-    Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the given width. Residuals below `low` get a number of
+    Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the given width. Residuals below `low` get an index of
     at most 0, and the set `Cells` counts them in bin 0. Residuals above the last bin are counted in the last bin.
     """
 

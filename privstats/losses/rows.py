@@ -111,7 +111,7 @@ class RootWeighted:
 
 @dataclass(frozen=True, eq=False)
 class CodedColumns:
-    """Level numbers of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
+    """Level codes of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
 
     M is the field `matrix`, with one column for each function. The vectors are for the set `CodedProducts`.
     """
@@ -151,7 +151,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BesideLevel:
-    """Vectors (level number of the row, score of the row), for second moments of scores by the levels of one factor.
+    """Vectors (level code of the row, score of the row), for second moments of scores by the levels of one factor.
 
     The vectors are for the set `LevelProducts`.
     """
@@ -366,7 +366,7 @@ class KernelRows:
 
 @dataclass(frozen=True)
 class Level:
-    """The number of a row's level in one factor."""
+    """The code (index) of a row's level in one factor."""
 
     factor: int
 
@@ -376,7 +376,7 @@ class Level:
 
 @dataclass(frozen=True)
 class LevelWeight:
-    """The number of a row's level in one factor, and the row's weight."""
+    """The code (index) of a row's level in one factor, and the row's weight."""
 
     factor: int
 
@@ -394,7 +394,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class One:
-    """Cell number 0 for each row, so that the count of this single cell is the number of rows."""
+    """Cell index 0 for each row, so that the count of this single cell is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return np.zeros((len(block.present), 1))
