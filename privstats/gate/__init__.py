@@ -1,1 +1,4 @@
-"""Queries of the data, sources of rows, answers to queries, trial runs. No other code computes sums over rows."""
+"""Queries of the data, sources of rows, answers to queries, and trial runs of estimators.
+
+No code outside this subpackage computes sums over rows.
+"""

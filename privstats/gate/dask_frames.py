@@ -31,7 +31,7 @@ PLAIN_STEPS: tuple[str, ...] = (
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 NAME = "privstats"  # name of the tasks of a pass
-TASK_BYTES = 1 << 26  # largest total size of the parts of a task with several parts, which are in memory together
+TASK_BYTES = 1 << 26  # largest total size, in bytes, of several parts that one task has in memory
 MESSAGES = set[str]()  # on a worker: names of the tasks of messages that wait for a thread or are running
 TRIES, PAUSE = 5, 0.3  # number of attempts to contact all workers; seconds in which Dask notices a lost worker
 
@@ -298,7 +298,7 @@ def silent(client: Any) -> Iterator[None]:
         yield
         ended = True
     finally:
-        with suppress(Exception):  # the scheduler may be gone, or the plugin removed by an earlier attempt
+        with suppress(Exception):  # the scheduler may have stopped, or an earlier attempt has removed the plugin
             if ended or _have_ended(client):
                 _told(lambda: client.unregister_worker_plugin(name))
 

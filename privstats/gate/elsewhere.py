@@ -37,7 +37,7 @@ class Shipped(ABC):
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return the task's answer for a part of the rows; `units` of the answer is None if the task fails."""
+        """Return the task's answer for the part with index `number`; its `units` are None if the task fails."""
         try:
             keep_what_is_freed()
             with np.errstate(all="ignore"), part.alone:
@@ -47,7 +47,7 @@ class Shipped(ABC):
 
     @abstractmethod
     def answer(self, number: int, part: RowPart) -> Answer:
-        """Return the task's answer for a part of the rows; the caller catches errors."""
+        """Return the task's answer for the part of the rows with index `number`; the caller catches errors."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -214,7 +214,7 @@ def _once(data: Any) -> NoReturn:
     )
 
 
-KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # the source for each class of data
+KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # functions that return a source
     {
         ("pyarrow", "Dataset"): _dataset,
         ("pyarrow", "RecordBatchReader"): _once,

@@ -240,7 +240,7 @@ class Conversation(ABC):
 
     def _relation(self, question: Question) -> Relation:
         """Return how neighbouring data sets differ in the rows' contributions to a query."""
-        if type(question) not in (Sum, Values):  # the sensitivity might be wrong for the total of a subclass
+        if type(question) not in (Sum, Values):  # the total of a subclass might have another sensitivity
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
@@ -292,7 +292,7 @@ class Gate(Conversation):
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches that can still be chosen, given the queries asked so far; empty: all
+        self._open: set[str] = set()  # branches that can still be chosen after the queries so far; empty if all can
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 

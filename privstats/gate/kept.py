@@ -13,8 +13,8 @@ from weakref import WeakSet
 
 from privstats.gate.files import File
 
-INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes: for rows in memory, and for rows read elsewhere
-BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for row blocks, rows' vectors, vectors by group
+INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes: for rows in memory, and for other rows
+BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for blocks, vectors, and vectors by group
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Kept(Generic[T]):
 
     def __init__(self, size: Callable[[T], int], limit: float, memory: Memory | None) -> None:
         self._size, self._limit, self._memory = size, limit, memory
-        self._items: list[Any] | None = None  # kept items, or functions that read them
+        self._items: list[Any] | None = None  # kept items, or functions that read an item from a file
         self._file: File | None = None
 
     def again(self, made: Iterable[T]) -> Iterator[T]:

@@ -101,7 +101,7 @@ class Work(Protocol):
     def unit(self) -> str | None: ...
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return the task's answer for a part of the rows."""
+        """Return the task's answer for the part of the rows with index `number`."""
 
 
 class Elsewhere(Protocol):

@@ -60,7 +60,7 @@ class Batches:
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass
     _pass: Generator[pd.DataFrame, None, None] | None = field(
         default=None, init=False
-    )  # the first pass, while it is open
+    )  # generator of the first pass, while this pass is open
     _next: Iterable[pd.DataFrame] | None = field(default=None, init=False)  # frames of the next pass
 
     @property
@@ -145,7 +145,7 @@ def _one(frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 class Own(Batches):
-    """The rows of a user's object that has `n` (the number of rows), `in_memory` and `batches()`."""
+    """Source for a user's object with the attributes `n` (the number of rows), `in_memory` and `batches()`."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(source.batches)
@@ -168,7 +168,7 @@ class Own(Batches):
 
 
 class ColumnReader(Own):
-    """The rows of an Arrow table, of files or of another engine; only requested columns are read."""
+    """Source for an Arrow table, files or the plan of another engine; only requested columns are read."""
 
     source: Columnar
 

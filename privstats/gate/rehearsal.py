@@ -245,7 +245,7 @@ class Audit:
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _synthetic_units(len(frame))
-        # fewer rows of a unit are used here than in the fit, so that some synthetic units have rows that are not used
+        # at most `MOST_ROWS` rows of a unit are used, so that some synthetic units have rows that are not used
         return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 
     def through(self, design: RowMap) -> Audit:
@@ -289,7 +289,7 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return, for each block of rows, the mask of rows used, and their vectors before and after projection."""
+    """Return, for each block, the mask of rows used, and the vectors of these rows before and after projection."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)

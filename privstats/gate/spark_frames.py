@@ -23,7 +23,7 @@ KNOWN_STEPS = {"LocalRelation", "LogicalRDD", "LogicalRelation", "Project", "Rep
 FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}
 ANSWER = "part long, rows long, digest binary, units binary"
 PACKED, PLACE = "rows binary", "place"
-GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # whether Spark guesses types from folders
+GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # setting: whether types are inferred from folders
 
 GROUP = "spark.jobGroup.id"
 

@@ -52,7 +52,7 @@ class Units:
     def __init__(self, unit: str, rows_per_unit: int, key: bytes) -> None:
         self.unit, self.rows_per_unit, self.key = unit, rows_per_unit, key
         self.numbers: dict[Any, int] = {}
-        self.counting: NDArray[np.int32] | None = None  # unit of each row in source order; -1 if the row is not used
+        self.counting: NDArray[np.int32] | None = None  # index of each row's unit, in source order; -1 if not used
 
     def of(self, column: pd.Series) -> IntArray:
         """Return the index of each row's privacy unit (person); -1 for a row without a usable name of a unit."""

@@ -1,4 +1,4 @@
-"""Pooling of fits of the same parameters, on disjoint or on the same rows: estimates, diagnostics and notes."""
+"""Pooling of several fits of the same parameters, either to disjoint sets of rows or to the same rows."""
 
 from __future__ import annotations
 

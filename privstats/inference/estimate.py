@@ -192,11 +192,11 @@ class Estimate(ABC):
         return estimate / sd
 
     def pvalues(self) -> FloatArray:
-        """Return two-sided p-values of "the coefficient is zero", shape (k,)."""
+        """Return two-sided p-values of the hypotheses that a coefficient is zero, shape (k,)."""
         return self.contrast(np.eye(len(self.names)))[4]
 
     def bias_bound(self) -> FloatArray:
-        """Return the bias bounds of the estimates that the p-values and intervals allow for, shape (k,)."""
+        """Return the bias bound of each estimate, which p-values and intervals allow for, shape (k,)."""
         return np.where(np.isnan(self.coefficients()[2]), np.nan, 0.0)
 
 
@@ -589,7 +589,10 @@ class NormalEstimate(Estimate):
         return float((1 + exceed.sum()) / (1 + len(errors)))
 
     def joint_errors(self, R: FloatArray) -> FloatArray:
-        """Return joint draws of the errors of ``R theta``, one column per row of R, equal at each call."""
+        """Return joint draws of the errors of ``R theta``, one column per row of R.
+
+        Each call returns the same draws.
+        """
         law = self.error_law(R)
         return self._together(
             R, R @ (self.sampling + self.noise) @ R.T, float(law.freedom.min()), bool(law.finest.any())
@@ -648,7 +651,7 @@ class NormalEstimate(Estimate):
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return the distributions of the errors of ``R theta``, R of shape (q, k); results for theta are cached."""
+        """Return the distributions of the errors of ``R theta``, R of shape (q, k); cached if R is the identity."""
         one_each = R.shape == self.sampling.shape and np.array_equal(R, np.eye(len(R)))
         return self._own_law if one_each else self._law_of(R)
 
@@ -868,5 +871,5 @@ def _symmetric(matrix: FloatArray) -> FloatArray:
 
 
 def _quadratic(R: FloatArray, V: FloatArray) -> FloatArray:
-    """Return the variances ``r V r'`` for the rows r of R, shape (q,); values that rounding made negative become 0."""
+    """Return the variance ``r V r'`` for each row r of R; values that rounding made negative become 0."""
     return np.maximum(((thin(R) @ V) * R).sum(axis=1), 0.0)

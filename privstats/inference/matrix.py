@@ -65,7 +65,7 @@ class Uncorrelated:
         return self.variances
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of linear combinations ``onto @ draw`` of a draw, shape (q, q)."""
+        """Return the covariance of the q linear combinations ``onto @ draw`` of a draw, shape (q, q)."""
         return (onto * self.variances) @ onto.T
 
 
@@ -97,7 +97,7 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the entries of U that are not in `on`, shape (P, P); zero for the entries in `on`."""
+        """Variances of the entries of U whose coordinates occur only off the diagonal, shape (P, P); zero elsewhere."""
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
@@ -128,7 +128,7 @@ class MatrixNoise:
         return float(2 * (self.beside * G**2).sum() + G[i, j] @ covariance @ G[i, j])
 
     def variance_along(self, V: FloatArray) -> FloatArray:
-        """Return the variance of ``v' U v`` for each column v of V, with U the random noise matrix, shape (q,)."""
+        """Return the variance of ``v' U v`` for each column v of V, with U the random noise matrix."""
         i, j, covariance = self.on
         squared, products = V**2, V[i] * V[j]
         beside: FloatArray = 2 * (squared * (self.beside @ squared)).sum(axis=0)
@@ -237,7 +237,7 @@ class NoisyMatrix:
 
     @classmethod
     def uncorrelated(cls, value: FloatArray, variances: FloatArray, V: FloatArray, floor: float = 0.0) -> NoisyMatrix:
-        """Return a noisy matrix whose noise has uncorrelated entries, of given variances, in the orthogonal basis V."""
+        """Return a noisy matrix; in the orthogonal basis V, its noise has uncorrelated entries with these variances."""
         i, j = upper_triangle(len(value))
         where = np.zeros(value.shape, dtype=np.intp)
         where[i, j] = where[j, i] = np.arange(len(i))
@@ -250,7 +250,7 @@ class NoisyMatrix:
         return Loading(self.map.T, self.noise.law, self.noise.times(self.map @ v))
 
     def variance_along(self, directions: FloatArray) -> FloatArray:
-        """Return the variance of the noise ``v' N v`` for each column v of `directions`, shape (q,)."""
+        """Return the variance of ``v' N v`` for each column v of `directions`, with N the matrix's noise."""
         if self.noise is None:
             return np.zeros(directions.shape[1])
         return self.noise.variance_along(self.map @ thin(directions))
@@ -266,7 +266,7 @@ class NoisyMatrix:
         return self.map.T @ self.noise.squared(self.map @ self.map.T) @ self.map
 
     def noise_in(self, length: float) -> FloatArray:
-        """Return the covariance of N v, with N the noise, averaged over all vectors v of this length, shape (p, p)."""
+        """Return the covariance of N v, with N the noise, averaged over the vectors v of length `length`, (p, p)."""
         if length == 0:
             return np.zeros_like(self.value)
         return length**2 / max(1, len(self.value)) * self.mean_square()
@@ -335,7 +335,7 @@ class NoisyMatrix:
         return kept_share(self.value - target, float(np.trace(self.mean_square())))
 
     def nearest_positive(self, least: float = 0.0) -> FloatArray:
-        """Return the symmetric matrix nearest to the value that has eigenvalues of at least `least`."""
+        """Return, of the matrices with eigenvalues of at least `least`, the matrix nearest to the released value."""
         return raise_eigenvalues(self.value, least)
 
 

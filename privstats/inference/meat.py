@@ -1,4 +1,4 @@
-"""Sampling variances of scores (HC, homoskedastic, clustered, of counts), and kernels for densities at a quantile."""
+"""Sampling variances of scores (robust, homoskedastic, clustered) and counts; kernels for densities at a quantile."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
 
 
 def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> Meat:
-    """Return the score variance of a quantile regression: tau (1 - tau) times the sum of x x' (Koenker 2005)."""
+    """Return the score variance of a quantile regression, tau (1 - tau) times `second_moments` (Koenker 2005).
+
+    `second_moments` is the sum of x x' over the rows, with predictors x.
+    """
     return Meat(tau * (1 - tau) * second_moments, max(1.0, rows - len(second_moments)))
 
 

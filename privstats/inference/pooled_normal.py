@@ -27,9 +27,9 @@ from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
-SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest
+SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest one
 MOST_OF_RANGE = 0.5  # largest half-length, divided by the coefficient's public range, if the bias bound is large
-NO_ANGLE = 1e-9  # sine of the angle between a direction and a space below which the direction lies in the space
+NO_ANGLE = 1e-9  # a direction lies in a space if the sine of the angle between them is below this
 
 
 @dataclass(frozen=True, eq=False)

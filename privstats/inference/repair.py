@@ -7,7 +7,7 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 
 LEAST_PART = 0.4  # lower limit of a shrunk matrix along a direction, relative to the target's mean eigenvalue
-LEAST_SDS = 2.3  # number of noise sds of an entry by which the lower limit exceeds its expected part
+LEAST_SDS = 2.3  # noise sds of an entry that are added to this limit along directions with a small expected value
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:

@@ -22,7 +22,7 @@ FEWEST = 999  # smallest number of draws, for noise with very many coordinates
 WORK = 2.0**24  # largest cost of all draws (`_work`); the number of draws is reduced to meet it, but not below `FEWEST`
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws; largest size of the draws of each
+KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws; largest array size of each
 SINGLE = 32  # number of the largest draws, which are not grouped
 GROWTH = 1.12  # approximate ratio of the ranks at which two successive groups of sorted draws end
 

@@ -1,4 +1,4 @@
-"""Simultaneous intervals and p-values for several linear functions, by the largest standardised error."""
+"""Simultaneous intervals and p-values for several linear functions, from the largest standardised error."""
 
 from __future__ import annotations
 

@@ -203,6 +203,6 @@ class PointEstimate(Estimate):
 
 
 def through(matrix: FloatArray, values: FloatArray) -> FloatArray:
-    """Return ``matrix @ values``; an entry is NaN if a NaN value has a coefficient other than zero in it."""
+    """Return ``matrix @ values``; a NaN value makes an entry NaN only if the coefficient of the value is not zero."""
     enters = ((matrix != 0) & np.isnan(values)).any(axis=1)
     return np.where(enters, np.nan, matrix @ np.nan_to_num(values))

@@ -107,7 +107,7 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
     Each t_i has a density proportional to ``(1 + t^2)^-s``, with the given variance. The t_i may be dependent.
     """
     size, many = _nuclear(values)
-    nu = 2 + 1 / variance  # E t^2 = 1 / (nu - 2)
+    nu = 2 + 1 / variance  # because the variance of t is 1 / (nu - 2)
     return lambda alpha: size * student_quantile(nu, alpha / many) / np.sqrt(nu)
 
 

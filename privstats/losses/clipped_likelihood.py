@@ -74,7 +74,7 @@ class ScoreClip:
         return isinstance(self.loss.family, Gamma)
 
     def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return predictors x, shape (n, m); and eta, response y, weight w and threshold c, each of shape (n,)."""
+        """Return predictors x, shape (n, m); linear predictor eta, response y, weight w, threshold c, shape (n,)."""
         both = block.times(np.column_stack([self.P, self.theta]))
         x, eta, y = both[:, :-1], both[:, -1], self.loss.response(block.response)
         squared, u = np.maximum(squared_lengths(x), 1e-300), np.ones_like(y) if self.turned else y
@@ -102,7 +102,7 @@ class ClippedLikelihoodRows(ScoreClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodScores(ScoreClip):
-    """Clipped scores ``w clip(psi, c) x`` of rows (see `ScoreClip`); the family clamps eta for psi."""
+    """Clipped scores ``w clip(psi, c) x`` of rows (see `ScoreClip`); psi is computed at the clamped eta."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)

@@ -18,8 +18,8 @@ from scipy.special import erfcx, expit
 from privstats.numerics.law import FloatArray
 
 FINEST, STEPS = 2.0**-30, 2**13  # smallest value and number of the values of min(p, 1 - p) in `Logistic.frontier`
-ABOVE = 1 + 2.0**-50  # factor that covers the rounding of a difference and of a sum
-LARGEST_EXPONENT = 700.0  # largest argument of exp whose result is finite in float64
+ABOVE = 1 + 2.0**-50  # factor that allows for the rounding errors of a difference and of a sum
+LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
 PIECES, SLACK = 2**10, 1e-9  # number of intervals of eta in `Clamped.frontier`; relative allowance for rounding
 
 
@@ -364,7 +364,7 @@ def _mills(u: Decimal) -> Decimal:
     It is the inverse of the series ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``.
     """
     with localcontext() as context:
-        context.prec += 10 + int(u * u / 2)  # if u < 0, the series nearly cancels `half`
+        context.prec += 10 + int(u * u / 2)  # more digits, because for u < 0 the series nearly cancels `half`
         half = (_two_pi().sqrt() * (u * u / 2).exp()) / 2
         term, total, k = u, half + u, 1
         while abs(term) > total * Decimal(10) ** -context.prec:

@@ -19,7 +19,7 @@ from scipy.special import expit, gammaln, log_ndtr, ndtr
 from privstats.errors import OptionError, quote
 from privstats.numerics.law import FloatArray
 
-FARTHEST = 300.0  # largest |eta| under a log link: above this the square of the mean overflows
+FARTHEST = 300.0  # largest |eta| under a log link; the square of the mean does not overflow
 MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest response
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
@@ -88,7 +88,7 @@ class Family(ABC):
         return psi
 
     def observed(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the second derivative of the loss with respect to eta, or its expectation if it may be negative."""
+        """Return the second derivative of the loss in eta, or its expectation if the derivative may be negative."""
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:

@@ -195,7 +195,7 @@ class RowResiduals:
 
 @dataclass(frozen=True, eq=False)
 class SquaredResiduals:
-    """Squared residual ``(y - z'theta)^2`` of a row z, divided by ``largest^2``, at most 1, times the row's weight."""
+    """Squared residual ``(y - z'theta)^2`` of a row z, divided by ``largest^2`` and capped at 1, times the weight."""
 
     theta: FloatArray
     largest: float

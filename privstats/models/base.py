@@ -200,7 +200,7 @@ class Model(ABC):
         return estimate.mapped(*design.to_original())
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
-        """Return labels for the numbers of an estimate; by default the names of the coefficients."""
+        """Return labels of the estimated numbers; by default the names of the coefficients."""
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:

@@ -27,7 +27,7 @@ def descends(mech: object) -> bool:
 
 
 def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
-    """Return the table of methods that minimise a loss by noisy optimisation."""
+    """Return the table of methods that minimise a loss by noisy optimisation, for a public number of rows."""
     own = {"noises": NORMAL, "loss": loss, "rows": rows or 0}
     return {mech: Candidate(estimator, own, "gaussian") for mech, estimator in DESCENTS.items()}
 

@@ -39,7 +39,7 @@ from privstats.models.regression import Carrying
 from privstats.privacy.promise import ApproxDP, Neighbors, Promise, is_number
 
 PROPOSE = ProposeTestRelease()
-EXACT_COLUMNS = 3  # with more columns a Markov chain replaces the exact sampler of the geometric median
+EXACT_COLUMNS = 3  # number of columns above which a Markov chain replaces the exact sampler of geometric medians
 KNORM_NOISES: Mapping[str, Mechanism] = {"linf": Cube(), "l1": Laplace(), "l2": Spherical()}
 SMOOTH: Mapping[str, Mechanism] = {
     "cauchy": SmoothCauchy(), "laplace": SmoothLaplace(), "laplaceln": SmoothLaplaceLN(), "gaussian": SmoothGaussian(),
@@ -284,7 +284,7 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Raise no error, because a column of numbers or of levels has bins; the estimators check the bins."""
+        """Raise no error: numeric columns and columns with levels both have bins, which the estimators check."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ from privstats.privacy.promise import Neighbors, Promise, Relation, ZeroCDP, is_
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 ROBUST_LOSSES: Mapping[str, HuberLoss] = {"huber": HuberLoss(), "pseudo_huber": PseudoHuber(), "logcosh": LogCosh()}
 LOSSES = ("squares", *ROBUST_LOSSES)
-SMALLEST, LARGEST = 1e-60, 1e60  # limits of half-ranges of columns: products of four of them do not overflow
+SMALLEST, LARGEST = 1e-60, 1e60  # limits of half-ranges: products of four of them are finite and positive
 BRANCHES = {
     "moments": "suffstats",
     "steps": "newton",
@@ -58,7 +58,7 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 }
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # largest number of coefficients and largest theta_bound for rejection sampling
 MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
-MOST_MINIMISED = 300_000  # with more rows Newton steps are used: as precise as a perturbed minimiser, and faster
+MOST_MINIMISED = 300_000  # number of rows above which Newton steps are as precise as a minimiser, and faster
 # The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
 # number of rows, is computed in advance (`Carrying.forecast_noise`).
 #
@@ -387,7 +387,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # named in error texts only: least squares has no bounded scores
+    table |= descents(HuberLoss(), public.rows)  # for error texts only: least squares has no bounded scores
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)

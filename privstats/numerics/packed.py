@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-REMEMBERED = 8  # number of orders whose positions are cached
+REMEMBERED = 8  # number of matrix sizes whose index arrays are cached
 
 
 @lru_cache(maxsize=REMEMBERED)
