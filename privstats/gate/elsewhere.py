@@ -1,7 +1,7 @@
 """Rows on the workers of a cluster: a task is sent to each part of the rows, and the worker returns its result.
 
 One task reads a whole part. The result is confidential until a mechanism has added noise: it is sent from the worker to
-the process that runs the fit, and nowhere else. The cluster is trusted with the results, as it is with the rows.
+the process that runs the fit, and nowhere else. The cluster, which has the rows, is trusted with the results, too.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class RowsElsewhere(BlockRows):
 
 
 class ValuesElsewhere(RowValues):
-    """Vectors of rows on workers, which only mechanisms may use; a scan evaluates a function of them on the workers."""
+    """Vectors of rows on workers, for use by mechanisms; a scan evaluates a function of the vectors on the workers."""
 
     def __init__(self, rows: RowsElsewhere, question: Question) -> None:
         self._elsewhere, self._question, self._dim = rows, question, question.within.dim

@@ -205,7 +205,7 @@ class Conversation(ABC):
         self.turns.append(0)
 
     def close(self) -> None:
-        """Accept no more queries of the data: the rest of the fit is inference from releases."""
+        """Accept no more queries of the data: from now on, the fit only computes inference from releases."""
         self._closed = True
 
     @abstractmethod

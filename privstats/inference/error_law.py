@@ -221,7 +221,7 @@ def critical(t: ArrayLike, alpha: float = 0.05) -> FloatArray:
     """Return the critical value cv(t), the 1 - alpha quantile of ``|N(t, 1)|`` (Armstrong and Kolesar 2018).
 
     An interval of half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. Critical values are
-    interpolated in a table, because the choice of a clipping threshold needs many of them.
+    interpolated in a table, because the choice of a clipping threshold needs many critical values.
 
     >>> [round(float(critical(t)), 3) for t in (0.0, 0.5, 1.0, 4.0)]
     [1.96, 2.181, 2.646, 5.645]

@@ -234,8 +234,8 @@ class EstimatingEquation:
     freedom : float
         Residual degrees of freedom of the score's variance.
     meat_noise : NoisyMatrix, optional
-        Released score variance, of which only the noise is used. The noise reduces the degrees of freedom, which
-        lengthens the intervals.
+        Released score variance. Only the distribution of its noise is used: the noise reduces the degrees of freedom,
+        which lengthens the intervals.
     per_eta : ndarray, shape (c,), optional
         Change of each coefficient that changes the linear predictor by one std dev, for models with a link.
     within : ndarray, shape (c, p), optional
@@ -734,7 +734,7 @@ class NormalEstimate(Estimate):
     def _weakly_identified(self) -> tuple[Note, ...]:
         """Return a note on weakly identified coefficients, or an empty tuple if there are none.
 
-        Such a coefficient has a bias bound due to unidentified directions that exceeds `VISIBLE` std errors.
+        The bias bound due to unidentified directions exceeds `VISIBLE` std errors for a weakly identified coefficient.
         """
         bias, sd = self.unidentified_bias(np.eye(len(self.names))), self._sd
         visible = self._given & (bias > VISIBLE * sd)

@@ -312,7 +312,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     key : str
         Key of the template in `NOTES`.
     about : sequence of str
-        Names of the coefficients that the note is about. The text lists at most three of them.
+        Names of the coefficients that the note is about. The text lists at most three names.
     **numbers
         Values of the template's other fields.
 

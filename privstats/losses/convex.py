@@ -1,6 +1,6 @@
 """Convex losses of a linear predictor, with bounded slope and curvature: objective perturbation minimises their sum.
 
-The losses are functions of a linear predictor eta and a response y, with proved bounds; none of them reads rows.
+The losses are functions of a linear predictor eta and a response y, with proved bounds; no loss reads rows.
 """
 
 from __future__ import annotations

@@ -84,8 +84,9 @@ OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exis
 class Carrying:
     """Public information about a fit, from which convergence of Newton steps and noise of methods are predicted.
 
-    Without intervals, users could not see that Newton steps have diverged; such a fit is refused if divergence is
-    predicted. With intervals no fit is refused, because the intervals show whether the steps have converged.
+    Without intervals, users could not see that Newton steps have diverged; a fit without intervals is refused if
+    divergence is predicted. With intervals no fit is refused, because the intervals show whether the steps have
+    converged.
 
     Parameters
     ----------

@@ -305,9 +305,9 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points with which all drawn numbers usually equal a frequent value.
+        """Return the largest number of points of a grid on which all drawn numbers usually equal the true quantile.
 
-        A frequent value is a value that many rows share, here the true quantile. If a drawn number lies in the gap
+        The true quantile is assumed to be a frequent value, which many rows share. If a drawn number lies in the gap
         beside this value, it has at most as many possible positions as the grid has points. All k numbers of a draw may
         lie in the gap together, in at most ``points^k`` positions. The log density decreases only once for all of them,
         because of the equal values between the quantile and the gap. These equal values are assumed to be at least a
@@ -317,7 +317,7 @@ class Ends:
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return, for each quantile, the ratio of needed to available distances in ranks, shape (levels,).
+        """Return, for each quantile, the ratio of the needed to the available distance in ranks, shape (levels,).
 
         If the ratio exceeds 1, the interval of the quantile is not valid. There are two requirements. First, the
         targets of the ends must not lie beyond all values, or beyond half the distance to the next quantile. Second,
