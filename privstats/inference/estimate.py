@@ -100,7 +100,7 @@ class Allowance:
     Parameters
     ----------
     loading : ndarray, shape (m, k)
-        Matrix by which a vector of unknown biases is multiplied, in a score or an estimate.
+        Matrix that maps a vector of unknown biases to the bias of a score or of an estimate.
     size : float
         Bound on the length of this vector.
     """

@@ -60,8 +60,8 @@ def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Me
 def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
     """Return the cluster-robust score variance of Liang and Zeger (1986).
 
-    It is the released sum of the outer products s s' over the clusters' scores s, times G / (G - 1), with G the number
-    of clusters.
+    The variance is the released sum of the outer products s s' over the clusters' scores s, times G / (G - 1), with G
+    the number of clusters.
     """
     freedom = max(1.0, units - 1)
     return _scaled(released, max(1.0, units) / freedom, max(1.0, min(freedom, units - coefficients)))

@@ -2,7 +2,7 @@
 
 The pooled estimate is ``sum_i W_i theta_i`` with ``W_i = J^-1 J_i``, where J is the sum of the J_i, on directions that
 some estimate identifies. J_i is the inverse of the mean squared error of estimate i, with squared bias bounds included,
-and zero on directions that estimate i does not identify: then all weight is on the other estimates. On disjoint rows
+and zero on directions that estimate i does not identify, so that estimate i has no weight there. On disjoint rows
 all errors are independent. On the same rows the sampling error is common, ``L_i z`` with one random vector z for all
 estimates, and only noise is averaged: J_i is the inverse covariance of the noise, and the sampling variance is the
 variance of ``sum_i W_i L_i z``, which is the variance of one estimate if all L_i are equal.

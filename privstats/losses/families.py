@@ -111,7 +111,7 @@ class Family(ABC):
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return initial slopes and an initial constant (linear predictor at the means of the predictors).
 
-        They are computed from a least-squares fit of the transformed response.
+        Slopes and constant are computed from a least-squares fit of the transformed response.
 
         Parameters
         ----------
