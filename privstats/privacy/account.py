@@ -60,7 +60,7 @@ class Book(Protocol):
     def entries(self) -> tuple[Entry, ...]: ...
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless `check`, called with all earlier entries, refuses them.
+        """Add entries, unless `check` raises an error when it is called with all earlier entries.
 
         No other entries are added between the check and the addition.
         """
@@ -122,9 +122,9 @@ class Account:
         self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
-        """Raise an error for an entry that the budget cannot count, or that costs more than the rest of the budget.
+        """Raise an error for an entry of a kind that cannot be charged to the budget, or that costs more than is left.
 
-        `before` has all earlier entries.
+        `before` has all earlier entries, whose joint cost has been spent.
         """
         for _, promise in entry.parts:
             if not isinstance(promise, COUNTED[type(self.budget)]):
@@ -137,7 +137,10 @@ class Account:
         return self._spent_on(self.book.entries)
 
     def remaining(self) -> Promise:
-        """Return the rest of the budget; for (eps, delta) an approximation, since `charge` decides exactly."""
+        """Return the rest of the budget.
+
+        For a budget in (eps, delta) the rest is approximate; `charge` decides exactly whether a further charge fits.
+        """
         return self.budget.less(self.spent())
 
     def _spent_on(self, entries: Iterable[Entry]) -> Promise:
@@ -171,9 +174,9 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 def check_affordable(account: Account | None, promise: Promise) -> None:
     """Raise an error for a call that requests more than the rest of the budget; nothing is read or recorded.
 
-    A guarantee in eps, mu or rho costs the same however it is divided among queries, so it can be checked in advance. A
-    guarantee in (eps, delta), or under another neighbouring relation than the relation of the budget, is checked only
-    when the charge is made.
+    The cost of a guarantee in eps, mu or rho does not depend on its division among queries, so that it can be checked
+    in advance. A guarantee in (eps, delta), or with a neighbouring relation that differs from the budget's, is checked
+    only when the charge is made.
     """
     if account is None or isinstance(promise, ApproxDP):
         return

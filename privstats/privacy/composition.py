@@ -1,13 +1,14 @@
 """Composition of privacy guarantees of several kinds, by privacy-loss distributions.
 
-If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile delta,
-the two together have the profile ``sum_i p_i delta(eps - l_i)``. Randomised response dominates every eps-DP mechanism,
-and its loss has few values. The composition of several mechanisms with normal noise is equivalent to a single mechanism
-with normal noise. An (eps, delta) mechanism reveals all rows with probability delta, at worst (Kairouz, Oh and
-Viswanath 2015). So guarantees with few distinct eps need no grid (adaptive composition: Zhu, Dong and Wang 2022,
-Theorem 10). The losses of many eps, and of other trade-off functions, are rounded up to a grid; the losses of other
-trade-off functions are composed by a Fourier transform. A guarantee in rho determines only Renyi divergences. If one of
-the guarantees is in rho, the divergences of all guarantees are added, for each order, and converted to (eps, delta).
+If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile
+delta(eps), the composition of the two mechanisms has the profile ``sum_i p_i delta(eps - l_i)``. Randomised response
+dominates every eps-DP mechanism, and its privacy loss has only two values. The composition of several mechanisms with
+normal noise is equivalent to a single mechanism with normal noise. An (eps, delta) mechanism reveals all rows with
+probability delta, at worst (Kairouz, Oh and Viswanath 2015). Therefore the loss distribution of guarantees with few
+distinct eps is computed exactly, without a grid (adaptive composition: Zhu, Dong and Wang 2022, Theorem 10). The losses
+of many distinct eps, and of other trade-off functions, are rounded up to a grid; the losses of other trade-off
+functions are composed by a Fourier transform. A guarantee in rho determines only Renyi divergences. If one of the
+guarantees is in rho, the Renyi divergences of all guarantees are added, for each order, and converted to (eps, delta).
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class LossDistribution:
         normal = rho + self.mu**2 / 2
 
         def eps(log_order: float) -> float:
-            x = math.exp(log_order)  # a - 1, for the order a
+            x = math.exp(log_order)  # a - 1, where a is the order of the Renyi divergence
             rest = logsumexp(x * self.atoms, b=self.weights) - math.log(x) - kept
             return (1 + x) * normal - math.log1p(1 / x) + float(rest - math.log1p(1 / x)) / x
 
@@ -113,13 +114,14 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
     Parameters
     ----------
     promises : tuple of Promise
+        Privacy guarantees of the composed mechanisms.
     delta : float
         In (0, 1).
 
     Returns
     -------
     float
-        Infinite if the probability of failure exceeds `delta`.
+        The eps; infinite if the joint delta of the (eps, delta) guarantees exceeds `delta`.
 
     Examples
     --------
@@ -168,9 +170,9 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     releases about data set i. So all releases together satisfy guarantee i, even if the queries about data set i depend
     on the other releases (McSherry 2009, Theorem 4, for any kind of guarantee). A guarantee that each of the given
     guarantees implies is therefore satisfied. The weakest of the given guarantees is returned, expressed in the kind of
-    the first guarantee whose kind can express all other guarantees. If the numbers of units are public, moving a unit
-    from one data set to another does not give a neighbour, and exchanging two units is two steps. All guarantees are
-    translated to one neighbouring relation.
+    the first guarantee whose kind can express all other guarantees. If the number of units of each data set is public,
+    moving a unit from one data set to another does not give a neighbour, and exchanging two units between two data sets
+    takes two steps, each of which leads to a neighbour. All guarantees are translated to one neighbouring relation.
 
     Raises
     ------
@@ -187,22 +189,22 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    # The result is of the kind of one of the guarantees. `kinds` has one guarantee of each kind, into which the others
-    # are translated: of several (eps, delta)-guarantees, the one with the largest delta.
+    # The result has the kind of one of the guarantees, and all guarantees are translated into this kind. `kinds` has
+    # one guarantee for each kind; for (eps, delta) it is the guarantee with the largest delta.
     kinds = {type(one): one for one in reversed(by_delta)}
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
 
 
 def _largest(promises: Sequence[Promise]) -> Promise:
-    """Return the weakest of several guarantees of one kind: the guarantee that each of them implies."""
+    """Return the weakest of several guarantees of one kind: the guarantee that all given guarantees imply."""
     return next(one for one in promises if all(one.covers((other,)) for other in promises))
 
 
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
     """Return the guarantees, translated to one neighbouring relation.
 
-    The relation is the first among the relations of the guarantees to which all of them can be translated.
+    It is the first neighbouring relation of a guarantee to which all guarantees can be translated.
     """
     for wanted in promises:
         try:
@@ -234,7 +236,11 @@ def losses(promises: tuple[Promise, ...]) -> LossDistribution:
 
 @lru_cache(maxsize=32)
 def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return the joint privacy losses of randomised responses and their probabilities: a binomial law for each eps."""
+    """Return the values of the joint privacy loss of several randomised responses, and their probabilities.
+
+    `counts` has a pair (eps, number of responses with this eps) for each distinct eps. The number of false responses
+    with one eps has a binomial distribution.
+    """
     values, weights = np.zeros(1), np.ones(1)
     for eps, k in counts:
         lies = np.arange(k + 1)
@@ -249,9 +255,9 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
     """Return evenly spaced losses that dominate the joint losses of randomised responses, and their probabilities.
 
-    For each eps, the probability of a loss is divided between the two adjacent points of the grid, as in
-    `on_grid_from_above`. The resulting distributions are convolved. An allowance of `ROUNDED` per response covers
-    rounding errors.
+    `counts` has a pair (eps, number of responses with this eps) for each distinct eps. For each pair, the probability
+    of a loss is divided between the two adjacent points of the grid, as in `on_grid_from_above`. The resulting
+    distributions are convolved. An allowance of `ROUNDED` per response covers rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
     # rounding to the grid may increase a loss by one cell for each distinct eps, so len(counts) cells are added
@@ -314,9 +320,10 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
 
 
 def repeated(one: LossDistribution, times: int, delta: float) -> LossDistribution:
-    """Return an upper bound for the composition of `times` copies of a loss distribution, tight near `delta`.
+    """Return an upper bound for the composition of `times` copies of a privacy-loss distribution.
 
-    At every eps >= 0 the delta of the bound is at least the delta of the composition. Probabilities p(l) of a loss l
+    At every eps >= 0 the delta of the bound is at least the delta of the composition, and the two are nearly equal at
+    the eps at which they are about `delta`. Probabilities p(l) of a loss l
     are tilted, ``p(l) e^(tilt l) / M`` with normalising constant M, so that losses that matter at `delta` are common;
     they are convolved by a Fourier transform and tilted back, so that small deltas keep their digits. The transform is
     periodic; its range leaves at most `WRAPPED` of the tilted distribution beyond either end (Chernoff's bound).
@@ -372,7 +379,7 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
     of ``1 / (1 + e^-step)`` goes to the point above, and the rest to the point below.
     """
     odd = len(one.atoms) // 2 % 2
-    # each side of 0 gets one more point, and a second one if its number of points is odd
+    # each side of 0 gets one more point of probability 0, or two more points if its number of points is odd
     weights = np.pad(one.weights, 1 + odd)
     between = weights[::2]
     kept = weights[1::2] + between[:-1] / (1 + math.exp(-step)) + between[1:] / (1 + math.exp(step))
@@ -381,7 +388,11 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
 
 
 class _Cumulants:
-    """Cumulant generating function K(tilt) = ``times log sum w e^(tilt l)`` of the total loss of all copies."""
+    """Cumulant generating function of the total privacy loss of `times` copies of a mechanism.
+
+    It is K(tilt) = ``times log sum w e^(tilt l)``, summed over the values l of the loss of one copy, which have the
+    probabilities w.
+    """
 
     def __init__(self, one: LossDistribution, times: int) -> None:
         known = one.weights > 0
@@ -410,7 +421,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return bounds below and above which the tilted total loss has probability at most `WRAPPED` each."""
+        """Return limits below and above which the tilted total loss has a probability of at most `WRAPPED` each."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

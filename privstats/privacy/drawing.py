@@ -37,7 +37,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def entitle(ax: Axes, *parts: str) -> None:
-    """Give axes a title of several texts; each text is broken into at most two lines of the width of the axes."""
+    """Set the title of axes to several texts; each text is broken into at most two lines as wide as the axes."""
     ax.figure.figure.draw_without_rendering()  # the final width of the axes is known only after drawing
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
@@ -51,7 +51,10 @@ def draw_tradeoff(
     about: str = "any one row",
     **line: Any,
 ) -> Axes:
-    """Draw a trade-off function; on empty axes, also draw the line of perfect privacy, and a title about `about`."""
+    """Draw a trade-off function; on empty axes, also draw the line of perfect privacy and a title.
+
+    The title names the rows that the guarantee protects, `about`.
+    """
     if ax is None:
         ax = new_axes(5.2, 5.4)
         ax.set_aspect("equal")

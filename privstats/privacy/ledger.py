@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 class Ledger(Account):
     """A budget for one data set that several fits share; a fit that would overspend it is refused.
 
-    It is charged before a row is read, and charges compose adaptively: whether a later fit is made, and which, may
-    depend on earlier results. A ledger in memory is lost when Python ends; its copy or pickle is a separate ledger that
-    does not see later charges to the first. With a path the ledger is a file, and its pickle contains only that path.
+    A fit is charged before a row is read, and charges compose adaptively: whether a later fit is made, and which, may
+    depend on earlier results. A ledger in memory is lost when Python ends; a copy or pickle of it is a separate ledger,
+    which does not contain later charges to the original. With a path the ledger is a file, and its pickle contains only
+    the path.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class Ledger(Account):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw, by default in a new figure.
+            Axes to draw in; by default the axes of a new figure.
 
         Returns
         -------
@@ -126,7 +127,7 @@ class Ledger(Account):
 
 def identity(account: Account) -> str:
     """Return an identifier of the ledger that is the same for all fits charged to it; it does not reveal the path."""
-    while whole := getattr(account.book, "whole", None):  # true if the account is an analyst's part of a ledger
+    while whole := getattr(account.book, "whole", None):  # only an analyst's part of a ledger has this attribute
         account = whole
     if path := getattr(account.book, "path", None):
         return hashlib.sha256(os.fsencode(path)).hexdigest()

@@ -18,7 +18,9 @@ class Allotted:
     Parameters
     ----------
     whole : Account
+        The whole ledger, whose store contains the entries of all analysts.
     analyst : str
+        Name of the analyst.
     """
 
     whole: Account
@@ -31,7 +33,7 @@ class Allotted:
 
     @property
     def kept(self) -> bool:
-        """Whether the entries outlast this process."""
+        """Whether the entries still exist after this Python process has ended."""
         return self.whole.book.kept
 
     @property

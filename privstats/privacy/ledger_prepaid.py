@@ -1,9 +1,9 @@
 """Several fits charged to a ledger together, in one transaction, before any of them reads a row.
 
-*No fit without a charge.* The entries of all fits are added to the ledger at once if the budget admits their sum, or
-none of them. Each fit then takes its own entry, in order and once, and only if it requests exactly the guarantees that
-were charged, under the same call and method, in the process that was charged. Any other request is refused. The budget
-of entries that are not taken remains spent.
+*No fit without a charge.* If the joint cost of all fits fits into the budget, the entries of all fits are added to the
+ledger in one transaction; otherwise no entry is added. The fits then run in the order of the charges, and each fit uses
+one entry. A fit is refused unless it is the next fit, requests exactly the guarantees of its entry with the same call
+and method, and runs in the process that was charged. The budget of unused entries remains spent.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class Prepaid(Ledger):
         self._due, self._process, self.key = list(charges), os.getpid(), identity(account)
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Take the entry of the next fit; refuse any other request, and a request from a forked process."""
+        """Use up the entry of the next fit; raise an error for any other fit, and in a forked process.
+
+        The arguments must be equal to the charge of the next fit. Nothing more is charged to the account.
+        """
         with CHARGING:
             if os.getpid() != self._process:
                 raise BudgetError(
@@ -67,7 +70,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Drop entries that were not taken, except entries of the last `later` fits; dropped entries remain charged."""
+        """Discard unused entries, except the entries of the last `later` fits; discarded entries remain charged."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 
@@ -75,13 +78,13 @@ class Prepaid(Ledger):
         raise BudgetError("the charges of a study belong to one process; pass the ledger itself")
 
     def remaining(self) -> Promise:
-        """Return the joint guarantee of the fits that have not yet taken their entries."""
+        """Return the joint cost of the unused entries: the budget of the fits that are still to run."""
         own = (translated(promise, self.budget.neighbors) for parts, _, _ in self._due for _, promise in parts)
         return self.budget.spent_on(tuple(own), self.prove)
 
 
 def check_together(account: Account, charges: Sequence[Charge]) -> None:
-    """Refuse charges that together would overspend the budget, as `Prepaid` does; record nothing."""
+    """Raise an error for charges that together would overspend the budget, as `Prepaid` does; record nothing."""
     _admit(account, _entries(account, charges), account.book.entries)
 
 
@@ -95,9 +98,9 @@ def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
 
 
 def _admit(account: Account, entries: Sequence[Entry], before: tuple[Entry, ...]) -> None:
-    """Refuse entries whose joint cost exceeds the budget.
+    """Raise an error for entries whose joint cost exceeds the rest of the budget after the entries `before`.
 
-    They are checked as one entry, so that the error message states the joint cost.
+    The entries are checked as one entry, so that the error message states the joint cost.
     """
     parts = tuple(part for entry in entries for part in entry.parts)
     account.admit(Entry("", "", parts, account.analyst), before)

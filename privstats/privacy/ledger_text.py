@@ -14,7 +14,7 @@ PROMISES: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ApproxDP, G
 
 
 def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield the digest of the budget, then of each entry with all entries before it: SHA-256, in hexadecimal."""
+    """Yield the digest of the budget; then yield, for each entry, the digest of the budget and all entries up to it."""
     head = digest_of("", promise_as_text(budget))
     yield head
     for entry in entries:
@@ -22,7 +22,7 @@ def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def digest_of(before: str, text: str) -> str:
-    """Return the digest of a text together with the previous digest."""
+    """Return the SHA-256 digest, in hexadecimal, of the previous digest `before` followed by a text."""
     return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
 
 

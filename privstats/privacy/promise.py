@@ -167,11 +167,16 @@ class Promise(ABC):
 
     @abstractmethod
     def as_pure(self) -> PureDP:
-        """Return the pure eps guarantee with the largest eps that implies this guarantee, for eps-DP mechanisms."""
+        """Return the eps-DP guarantee with the largest eps that implies this guarantee.
+
+        The noise of an eps-DP mechanism is calibrated to the returned guarantee.
+        """
 
     @abstractmethod
     def as_normal(self) -> GaussianDP:
-        """Return the Gaussian DP guarantee with the largest mu that implies this guarantee, for normal noise.
+        """Return the mu-GDP guarantee with the largest mu that implies this guarantee.
+
+        Normal noise is calibrated to the returned guarantee.
 
         Raises
         ------
@@ -190,7 +195,7 @@ class Promise(ABC):
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of the given mechanisms, among which this guarantee is divided.
 
-        It is this guarantee, or a stricter one that follows from the kind of the mechanisms.
+        It is this guarantee itself. For `ZeroCDP` it may be a stricter guarantee, in mu or eps.
         """
         return self
 
@@ -358,12 +363,18 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return the guarantee of each of k steps, (eps / k, delta / S), with S the sum of e^(i eps / k) over i < k."""
+        """Return the guarantee for neighbours that implies this guarantee for data sets k steps apart.
+
+        It is (eps / k, delta / S), with S the sum of e^(i eps / k) over i = 0, ..., k - 1.
+        """
         steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
         return replace(self, eps=self.eps / k, delta=self.delta / steps)
 
     def of_group(self, k: int) -> ApproxDP:
-        """Return the guarantee for data sets k steps apart: k eps, and delta times the sum of e^(i eps) over i < k."""
+        """Return the guarantee that follows for data sets k steps apart.
+
+        It is (k eps, delta S), with S the sum of e^(i eps) over i = 0, ..., k - 1.
+        """
         delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(k))
         if delta >= 1:
             raise BudgetError(f"delta = {self.delta:g} protects nobody at {k} steps; choose a smaller delta")
@@ -637,5 +648,5 @@ EXAMPLES = {"eps": "1", "mu": "1", "rho": "0.5", "delta": "1e-6"}
 
 
 def _left(difference: float, whole: float) -> float:
-    """Return the rest of a budget, or zero if the rest is only rounding error of the whole."""
+    """Return `difference`, the rest of the budget `whole`; zero if the difference is only rounding error."""
     return difference if difference > LEAST_LEFT * whole else 0.0

@@ -55,6 +55,7 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     q : float
         Share of the rows in a subsample, in (0, 1].
     steps : int
+        Number of steps.
 
     Returns
     -------
@@ -82,7 +83,9 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
         return float(_profile(eps, sigma, q))
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
-    while True:  # repeat until guess and bound agree within a factor of 10: the bound is tight only near the guess
+    # `sampled_losses` gives an upper bound for delta that is tight only near the guess of delta, so it is repeated with
+    # the bound as the new guess until bound and guess agree within a factor of 10
+    while True:
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:
             return min(found, known)
@@ -97,12 +100,12 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
     delta : float
         In (0, 1).
     sigma, q, steps
-        As for `sampled_delta`.
+        Noise multiplier, share of the rows in a subsample, and number of steps, as for `sampled_delta`.
 
     Returns
     -------
     float
-        The eps; infinite if none below `LARGEST_LOSS` is known.
+        The eps; infinite if no valid eps below `LARGEST_LOSS` is known.
 
     Raises
     ------
@@ -132,7 +135,7 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
     eps, delta : float
         Positive; delta below 1.
     q, steps
-        As for `sampled_delta`.
+        Share of the rows in a subsample, and number of steps, as for `sampled_delta`.
 
     Returns
     -------
@@ -190,7 +193,7 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
     Parameters
     ----------
     sigma, q, steps
-        As for `sampled_delta`.
+        Noise multiplier, share of the rows in a subsample, and number of steps T, as for `sampled_delta`.
 
     Returns
     -------
@@ -226,7 +229,7 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
     loss : ndarray
         Privacy losses l, at least 0.
     sigma, q
-        As for `sampled_delta`.
+        Noise multiplier, and share of the rows in a subsample, as for `sampled_delta`.
 
     Returns
     -------
@@ -245,13 +248,14 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
 
 
 def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDistribution:
-    """Return an upper bound for the joint privacy-loss distribution of all steps, tight where delta is near `delta`.
+    """Return an upper bound for the joint privacy-loss distribution of noisy steps on subsamples.
 
     Parameters
     ----------
     sigma, q, steps
-        As for `sampled_delta`.
+        Noise multiplier, share of the rows in a subsample, and number of steps, as for `sampled_delta`.
     delta : float
+        The delta near which the bound is tight.
 
     Returns
     -------

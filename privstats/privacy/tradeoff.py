@@ -49,10 +49,10 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
     density = np.exp(-u * u / 2) / math.sqrt(2 * math.pi)
     if mu < _SMALL_MU:
         R = mills(x)
-        first = x * R - 1  # R', with R'' = R + x R' and R''' = 2 R' + x R''
+        first = x * R - 1  # derivative R'(x) of the Mills ratio; R'' = R + x R', and R''' = 2 R' + x R''
         delta = -density * mu * (first + mu**2 / 24 * (2 * first + x * (R + x * first)))
     else:
-        # for u < 0 the first term is not small, and R(u) may overflow
+        # for u < 0 the first term is computed as Phi(-u), because it is not small and R(u) may overflow
         delta = np.where(u < 0, ndtr(-u) - density * mills(v), density * (mills(np.maximum(u, 0.0)) - mills(v)))
     delta = np.maximum(0.0, delta)
     return np.where(eps < 0, reverse(np.minimum(eps, 0.0), delta), delta)
@@ -178,7 +178,7 @@ def gdp_eps(mu: float, delta: float) -> float:
         return math.inf
     if gdp_delta(mu, 0.0) <= delta:
         return 0.0
-    # delta(high) < Phi(-u) < delta, with u = high / mu - mu / 2
+    # `high` is an upper limit of eps: the delta at eps = `high` is below Phi(-u) < delta, with u = high / mu - mu / 2
     high = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1)
     log_delta = math.log(delta)
 
@@ -210,9 +210,9 @@ def pure_mu(eps: float) -> float:
     1.232
     """
     if eps > 700:
-        return math.sqrt(8 * eps)  # ndtri(e^-eps) would underflow; sqrt(8 eps) is an upper bound
+        return math.sqrt(8 * eps)  # an upper bound of mu; in the formula below e^eps could overflow
     if eps < 1e-4:
-        return eps * math.sqrt(math.pi / 2)  # upper bound, 2 eps^2 % too large; 1 / (1 + e^eps) loses digits
+        return eps * math.sqrt(math.pi / 2)  # an upper bound of mu, 2 eps^2 % too large; the formula below loses digits
     return -2 * float(ndtri(1 / (1 + math.exp(eps))))
 
 
@@ -284,7 +284,8 @@ def pure_eps_of_rho(rho: float) -> float:
     >>> round(pure_eps_of_rho(0.4621), 4)
     1.0
     """
-    low, high = max(rho, math.sqrt(2 * rho)), rho + math.sqrt(2 * rho)  # since x / (1 + x) <= tanh(x) <= min(1, x)
+    # limits of eps, which follow from rho = eps tanh(x) with x = eps / 2, and x / (1 + x) <= tanh(x) <= min(1, x)
+    low, high = max(rho, math.sqrt(2 * rho)), rho + math.sqrt(2 * rho)
     return _root(lambda eps: pure_rho(eps) / rho - 1, low * (1 - 1e-15), high)
 
 
@@ -360,16 +361,18 @@ def _delta_at_order(rho: float, x: float) -> float:
 
 
 def _order_of_eps(rho: float, eps: float) -> float:
-    # lower limit of x: for x <= 1, `_eps_at_order` is at most 3 rho + log(x), which at x = low is at most eps
-    # (unless low is 1e-300)
+    # `_eps_at_order` increases in x. For x <= 1 it is at most 3 rho + log(x), which is at most eps at x = `low`. So
+    # `low` is a lower limit of the wanted x, unless it is 1e-300.
     low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)
-    # upper limit of x: for x >= 1, `_eps_at_order` is at least 2 x rho - log(2), which at x = high exceeds eps
+    # For x >= 1, `_eps_at_order` is at least 2 x rho - log(2), which exceeds eps at x = `high`. So `high` is an upper
+    # limit of the wanted x.
     high = 1 + (eps + math.log(2)) / (2 * rho)
     return low if _eps_at_order(rho, low) >= eps else _root(lambda x: _eps_at_order(rho, x) - eps, low, high)
 
 
 def _order_of_delta(rho: float, delta: float) -> float:
-    whole = -math.log(delta)  # = x^2 rho + log(1 + x) at the wanted Renyi order 1 + x, where low <= x <= high
+    # the wanted Renyi order 1 + x solves x^2 rho + log(1 + x) = -log(delta), with `low` <= x <= `high`
+    whole = -math.log(delta)
     low, high = min(math.sqrt(whole / (2 * rho)), whole / 2), min(math.sqrt(whole / rho), math.expm1(min(whole, 700.0)))
     return _root(lambda x: x * x * rho + math.log1p(x) - whole, low, high)
 
@@ -412,7 +415,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
     Parameters
     ----------
     eps, delta : float
-        The given guarantee.
+        Parameters of the given guarantee.
     larger_delta : float
         At least `delta` and below 1.
 
@@ -454,7 +457,7 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
 def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
     """Trade-off function that rho-zCDP implies: the pointwise maximum of trade-off functions of (eps, delta)-DP.
 
-    The pairs (eps, delta) are a grid of the guarantees that rho-zCDP is known to imply.
+    The pairs (eps, delta) are a finite selection from the guarantees that rho-zCDP is known to imply.
     """
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]
