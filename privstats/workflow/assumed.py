@@ -35,12 +35,15 @@ from privstats.privacy.promise import Neighbors
 ROWS = 4096
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
 SPREAD = 1 / 6  # residual standard deviation divided by the half-range of the response: a twelfth of the range
-HALF, LOW = 0.5, 0.05  # assumed mean of a response divided by its largest value, for links: binary, other responses
+# assumed mean of a response in models with a link function, divided by its largest value: for a binary response, and
+# for any other response
+HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare level, or with a rare binary outcome, in the pessimistic assumption
 LIGHT = 0.1  # mean and sd of weights, divided by the range of weights, in the pessimistic assumption
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # number of points that represent a distribution, and largest absolute logit of a point
-PREDICTORS, RESPONSE, HINTED = -1, -2, -50  # identifiers of the public random streams, one for each use
+# identifiers of the public random streams for simulated predictors, simulated responses and columns with hints
+PREDICTORS, RESPONSE, HINTED = -1, -2, -50
 
 
 @dataclass(frozen=True)
@@ -259,10 +262,10 @@ def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
 
 
 def usual_rows(domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint]) -> pd.DataFrame:
-    """Return synthetic rows.
+    """Return synthetic rows with the columns that are named in `reads`.
 
-    Columns with hints follow the hints. Other numeric columns are uniform on the middle part of their range, and other
-    levels are equally frequent.
+    Columns with hints follow the hints. Numeric columns without hints are uniform on the middle part of their range. In
+    columns with levels and without hints, all levels are equally frequent.
     """
     rows, rng = narrowed(domain, reads).draw(reads, ROWS, public_stream(PREDICTORS)), public_stream(HINTED)
     places = {name: (rng.permutation(ROWS) + 0.5) / ROWS for name in reads if name in hints}

@@ -32,7 +32,7 @@ from privstats.workflow.verbs import BY_NAME
 SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
 WIDE = 4.0  # limit to which residuals are clamped, in residual std devs
 STEP = 0.5  # width of a bin of residuals, in residual std devs
-SIDES = 2.0  # distance of the outermost edges of the bins from the mean of the fitted values, in their std devs
+SIDES = 2.0  # distance of the outermost bin edges from the mean of the fitted values, in std devs of the fitted values
 LARGEST = 30.0  # limit of the absolute log odds: at the limit, a probability is 0 or 1 up to rounding
 MOST_BINS = 100
 

@@ -73,7 +73,8 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
     """Raise an error if the ledger has too little budget; otherwise prepare the reader for reading public information.
 
-    From then on, a failure of the reader raises an error with a fixed text, because its own text might quote rows.
+    After this call, a failure of the reader raises an error with a fixed text, because the reader's own error text
+    might quote rows.
     """
     if not settings.dry_run:
         check_affordable(settings.ledger, promise)
@@ -91,7 +92,8 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
     rows = opened(source, plan.public.design, spec.neighbors, key, offered)
     rows.memory = memory = Memory(settings.memory_limit)
     course = Course(f"dp_{spec.verb}", plan.turns, offered)
-    rows.read = None if offered is None or course.line is None else course.read  # a private number is not shown
+    # the progress line shows the number of rows read only if the total number of rows is public
+    rows.read = None if offered is None or course.line is None else course.read
     gate = Gate(rows, plan.planned, stream)
     gate.watch = course.turn
     try:

@@ -50,7 +50,7 @@ OF_WIDTH = FORECAST.index("width")
 
 T = TypeVar("T")
 Fits = Mapping[int, FloatArray]  # widths of the intervals in simulated fits, by identifier of the fit
-Settled = Callable[[Fits, list[str]], bool]  # of the fits so far and the names of the terms
+Settled = Callable[[Fits, list[str]], bool]  # whether no more fits are needed, given their widths and the terms' names
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,8 @@ class Forecast(Conversation):
         if way not in self._said:
             once, given = self._rows.source.n, promise
             many = max(once, round(self._n))
-            # k copies of the rows at eps have the density of one copy at k eps: exp(-eps |k G|) = exp(-(k eps) |G|)
+            # k copies of the rows at budget eps give the same density as one copy at budget k eps: if G is the sum over
+            # one copy, the density is proportional to exp(-eps |k G|) = exp(-(k eps) |G|)
             if isinstance(by, KNGQuantile | ExponentialQuantile):
                 few = min(many, max(once, MOST_GIVEN))
                 many, given = few, promise.as_pure().part(many / few)
@@ -163,10 +164,10 @@ class Forecast(Conversation):
 
 
 def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, draws: int) -> Release:
-    """Return the mean of several simulated releases of a query.
+    """Return the mean of `draws` simulated releases of a query by the mechanism `by`.
 
-    For a single quantile, return the exact mean of the distribution of the release. Computations that the releases have
-    in common are done once.
+    For a single quantile, the exact mean of the distribution of the release is returned. `exact` has the exact sum, or
+    the vectors of the rows, from which the mechanism computes the release.
     """
     within: Any = question.within
     streams = (public_stream(-3 - k) for k in range(draws))
@@ -262,8 +263,8 @@ def expected(
         Largest number of simulated fits. More than ``len(fits)`` fits are simulated only if the widths of the intervals
         differ between fits so much that their median is not precise.
     settled : callable
-        Returns whether more simulated fits are unnecessary, given the widths in the fits so far and the names of the
-        terms; a width is infinite if the interval is not reported.
+        Function of the widths in the fits so far and the names of the terms. It returns whether more simulated fits are
+        unnecessary; a width is infinite if the interval is not reported.
     """
     rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
     branches, tables, said = dict[int, str | None](), dict[int, FloatArray](), dict[Any, Release]()
@@ -286,7 +287,10 @@ def expected(
 
 
 def error_of_median(widths: FloatArray) -> float:
-    """Return the standard error of the median log width of a typical term, if log widths are normally distributed.
+    """Return the standard error of the median, over simulated fits, of the log width of an interval.
+
+    The standard error is computed for each term from the standard deviation of normal log widths, and the median over
+    the terms is returned.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ class Gathered:
 
 
 def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: int, cure: str) -> Gathered | None:
-    """Return the memory of the query that needs most of it, among queries whose mechanism needs all rows at once.
+    """Return the memory of the query that needs the most memory, among queries whose mechanism needs all rows at once.
 
     The result is None if no mechanism needs all rows at once.
 

@@ -159,7 +159,8 @@ class Plan:
     def kept(self) -> Promise:
         """The privacy guarantee of the mechanisms, which may be stronger than the guarantee of the call.
 
-        If the call has rho and all noise is normal, it is a guarantee in mu; otherwise it is the guarantee of the call.
+        For a call with rho, it is a guarantee in mu if all noise is normal, and a guarantee in eps if the only
+        mechanism satisfies pure eps. Otherwise it is the guarantee of the call.
         """
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
@@ -274,7 +275,10 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
     ) -> forecast.Expected:
-        """Return the forecast under the default assumptions, or for the rows `like`."""
+        """Return the forecast of interval widths under the default assumptions, or for the rows `like`.
+
+        The parameters are explained in `forecast.expected`.
+        """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
         if self.estimated:
@@ -292,7 +296,10 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
     ) -> forecast.Expected:
-        """Return the forecast for synthetic rows under an assumption; each complete forecast is computed once."""
+        """Return the forecast of interval widths for synthetic rows under an assumption.
+
+        A complete forecast, from all `fits`, is computed once and kept. `settled` is explained in `forecast.expected`.
+        """
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None
         about = tuple(assumed.hints.items()), share, assumed.precise
@@ -479,7 +486,7 @@ class Plan:
         """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept.
 
         The simulation stops when further fits cannot change whether every width is at most the wanted width. `bounds`
-        has what is known about the simulated fits at other numbers of rows or budgets.
+        has bounds of the ratios in the simulated fits, known from other numbers of rows or budgets.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -654,8 +661,8 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None,
     assumed : int, optional
         Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
     near : Plan, optional
-        Plan of the same call with another budget or number of rows, for forecasts in a search: one trial run finds out
-        if its queries are those of the call, too. This plan is not kept in the cache.
+        Plan of the same call with another budget or number of rows, for forecasts in a search. One trial run checks
+        whether the call has the same queries as `near`. The returned plan is then not kept in the cache.
 
     Raises
     ------
@@ -740,7 +747,7 @@ def _ratio(normal: Plan, pure: Plan) -> float:
         return math.nan
     tables = [
         plan._under(Assumption()).table for plan in (normal, pure)
-    ]  # without hints: they do not influence the method
+    ]  # forecasts without the user's hints, which must not influence the choice between the plans
     widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
     if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
         return math.nan
@@ -750,11 +757,12 @@ def _ratio(normal: Plan, pure: Plan) -> float:
 def _planned(
     spec: Specification, promise: Promise, rows: int | None, assumed: int | None, near: Plan | None = None
 ) -> Plan:
-    """Return the plan of a call under one accounting.
+    """Return the plan of a call if the budget of the guarantee `promise` is divided among the queries.
 
     Trial runs, alternately on few and many synthetic rows, and the division of the budget are repeated until the
-    queries no longer change. If the plan `near` has the same method and accounting, one trial run begins with its
-    queries, which were audited; it is the last one if only the mechanisms differ.
+    queries no longer change. If the plan `near` has the same method and a divided guarantee of the same kind, the first
+    trial run begins with the queries of `near`, which were audited. No further run is necessary if the queries then
+    differ from the queries of `near` at most in their mechanisms.
     """
     public = _public(spec, rows, assumed)
     design = public.design

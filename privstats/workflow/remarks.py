@@ -13,7 +13,7 @@ from privstats.workflow.plan import Plan
 
 CLEAR = 3.0  # number of standard errors that a count of unused rows must exceed, so that it is not attributed to noise
 UNUSED = 0.05  # a note is shown if more than this share of the rows is not used
-NEARLY_ALL = 0.9  # if more than this share of the rows is not used, the note suspects a wrong declaration of a column
+NEARLY_ALL = 0.9  # if more than this share of the rows is not used, the note names a declaration as the probable cause
 SMALL_WEIGHT = 0.2  # a note is shown if the mean weight, divided by the upper bound of the weights, is below this
 FULL = 0.8  # a note is shown if the mean number of used rows per unit exceeds this share of `rows_per_unit`
 
@@ -44,9 +44,10 @@ def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, 
 
 
 def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note if weights are far below their declared bound and estimates suffer from it.
+    """Return a note if the mean weight is far below the declared bound of weights and an estimate is imprecise.
 
-    The mean weight is computed from the released sum of weights.
+    The mean weight is computed from the released sum of weights. An estimate counts as imprecise if the fit has a note
+    on weak information, such as a note on collinear columns or rare levels.
     """
     rows, (used, sd) = public.offered, _released(estimate, "weights used")
     if rows is None or not used + CLEAR * sd < SMALL_WEIGHT * rows:

@@ -21,16 +21,16 @@ from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
 WITHIN = 0.01  # relative tolerance: with 1% fewer rows (or budget) than the result, intervals exceed the wanted width
-AIM = 0.003  # the next number to try exceeds the expected root by this share
+AIM = 0.003  # the next number to try exceeds the root (the extrapolated number) by this share
 # relative distance from the lower limit, and from the upper limit, below which the root counts as near this limit
 NEARLY, BELOW = 0.0075, 0.015
-CLOSE = 0.03  # a limit is close to the root if the log ratio of expected and wanted widths at it is below this
+CLOSE = 0.03  # a limit is close to the root if |log(expected width / wanted width)| at the limit is below this
 ALMOST = 0.0099  # relative distance between a close limit and the next number to try: a little less than `WITHIN`
-PROBES = 1  # number of times that a number next to a close limit is tried in place of the middle of the range
-APART_FROM_ONE = 0.05  # log ratio of expected and wanted widths beyond which its precise value does not matter
-SPACED = 0.03  # smallest log ratio of two numbers for an extrapolation: widths at nearer numbers differ irregularly
-JUMP = 1.0  # log ratio of the widths at two numbers above which they jump in between
-STEPS_OUT = 4.0  # factor to the next number if all numbers are on one side of the root; it is squared after each use
+PROBES = 1  # number of times that a number next to a close limit is tried in place of the mean of the two limits
+APART_FROM_ONE = 0.05  # value of |log(expected width / wanted width)| beyond which a rough forecast is sufficient
+SPACED = 0.03  # smallest |log ratio| of two numbers for an extrapolation: widths at nearer numbers differ irregularly
+JUMP = 1.0  # a power law is fitted through two numbers only if the |log ratio| of their widths is below this
+STEPS_OUT = 4.0  # factor to the next number while only one limit is known; the factor is squared after each use
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,13 @@ class Widths:
     Parameters
     ----------
     ratios, shares : ndarray, shape (m,)
-        Ratio of the expected to the wanted width, and share of the noise in the variance, for each term; NaN without an
-        interval.
+        Ratio of the expected to the wanted width, and share of the noise in the variance, for each term; NaN if no
+        interval is expected.
     fits : mapping of int to ndarray, shape (m,)
         Ratios of the widths in each simulated fit, by identifier; infinite if an interval is not reported.
     sure : bool
-        Whether these fits alone tell on which side of 1 the median ratios lie, without bounds of other fits.
+        Whether the fits simulated at this number or budget suffice to decide if all median ratios are at most 1,
+        without bounds known from other numbers.
     """
 
     ratios: FloatArray
@@ -69,10 +70,11 @@ class Bounds:
     Parameters
     ----------
     least, most : mapping of int to ndarray, shape (terms,)
-        Lower and upper bounds of the ratios, by identifier of the fit; 0 and infinity for the other fits.
+        Lower and upper bounds of the ratios, by identifier of the fit; fits without an entry have the bounds 0 and
+        infinity.
     rough : bool
-        Whether it only matters on which side of 1 the ratios lie, not their values; so it is at a number at which the
-        search may end.
+        True if it suffices to decide whether all median ratios are at most 1, because the search may end at the tried
+        number. Otherwise median ratios near 1 must be precise, because the next number is extrapolated from the ratios.
     """
 
     least: Mapping[int, FloatArray] = field(default_factory=dict)
@@ -82,8 +84,8 @@ class Bounds:
     def order(self, fits: Sequence[int]) -> list[int]:
         """Return the identifiers `fits` in the order in which the fits are simulated at the tried number.
 
-        The fits with the largest lower bounds come first. Fits whose bounds already tell on which side of 1 they are
-        come last.
+        The fits with the largest lower bounds come first. Fits whose bounds already decide whether their largest ratio
+        exceeds 1 come last.
         """
         least = {fit: float(self.least[fit].max()) if fit in self.least else -math.inf for fit in fits}
         decided = {fit for fit in fits if least[fit] > 1 or (fit in self.most and self.most[fit].max() <= 1)}
@@ -92,9 +94,10 @@ class Bounds:
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
         """Return the median ratios of expected to wanted widths, or None if more fits must be simulated.
 
-        The median of all fits lies between those for which the other fits are as narrow, or as wide, as they can be.
-        Between these two, it is estimated: the ratios in the other fits are expected to be their ratios at another
-        number, multiplied by the median change in the fits so far.
+        The median of all fits lies between two limits: in the fits that are not simulated, the ratios are replaced by
+        their lower bounds for one limit, and by their upper bounds for the other limit. Between these limits the median
+        is estimated, with the expected ratios in the fits that are not simulated: the ratio at another number times the
+        median change of the ratios in the simulated fits.
 
         Parameters
         ----------
@@ -119,7 +122,11 @@ class Bounds:
         return np.clip(np.median([*made, *self._others(ratios, rest)], axis=0), lowest, highest)
 
     def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
-        """Return the expected ratios in the fits that are not simulated, as far as they are known at another number."""
+        """Return expected ratios of expected to wanted widths in fits that are not simulated at the tried number.
+
+        The result has one array, shape (terms,), for each fit in `rest` with known ratios at another number. These
+        ratios are multiplied by the median change between the two numbers, over the fits simulated at both numbers.
+        """
         known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
         both = [fit for fit in ratios if fit in known]
         if not both:
@@ -134,9 +141,9 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Fall:
-    """Law by which the squared ratio of expected to wanted width decreases in x, the number of rows or the budget.
+    """Squared ratio of expected to wanted width as a function of x, the number of rows or the budget.
 
-    The squared ratio is ``rest x^-still + noise x^-falling``. The first term is due to sampling error and the second to
+    The function is ``rest x^-still + noise x^-falling``. The first term is due to sampling error, the second term to
     noise; `rest` and `noise` are the values of the terms at x = 1.
 
     Parameters
@@ -172,8 +179,9 @@ class Fall:
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
         """Return the number of rows (or budget) at which the largest ratio of expected to wanted width is 1.
 
-        The result is extrapolated from two tried numbers. If the widths fall faster between them than the sum of the
-        two terms can, a power law through both numbers is used, unless the ratio of the widths exceeds ``exp(JUMP)``.
+        The result is extrapolated from two tried numbers. If the widths decrease faster between the two numbers than
+        the function of this class can, a power law through the two ratios is used instead, unless the ratios differ by
+        more than a factor of ``exp(JUMP)``.
 
         Parameters
         ----------
@@ -183,7 +191,7 @@ class Fall:
         (x, r), (y, s) = a, b
         t = y / x  # ratio of the second tried number to the first
         noise = (r**2 - s**2 * t**self.still) / (1 - t ** (self.still - self.falling))
-        if noise > r**2 and abs(math.log(r / s)) < JUMP:  # the sum of the two terms falls more slowly
+        if noise > r**2 and abs(math.log(r / s)) < JUMP:  # the sampling term, r^2 - noise, would be negative
             return x * r ** (math.log(t) / math.log(r / s))
         return x * self.root(r**2 - noise, noise)
 
@@ -192,7 +200,7 @@ BY_ROWS, BY_BUDGET, BY_RHO = Fall(1, 2), Fall(0, 2), Fall(0, 1)
 
 
 class Tries:
-    """A cache of the expected widths at the numbers tried so far, with a progress line on a terminal.
+    """A cache of the expected widths at the numbers of rows (or budgets) tried so far, with a progress line.
 
     Parameters
     ----------
@@ -215,7 +223,10 @@ class Tries:
         return self.known[number]
 
     def confirms(self, number: float) -> bool:
-        """Return whether widths are narrow enough at a number, by its own fits alone."""
+        """Return whether all expected widths at a tried number are at most the wanted width.
+
+        The decision uses only fits that are simulated at this number, and no bounds known from other numbers.
+        """
         if not self.known[number].sure:
             self.known[number] = self.expected(number, Bounds(rough=True))
         return self.known[number].ratio <= 1
@@ -250,7 +261,7 @@ def narrow_enough(
     law : Fall
         Approximate dependence of the widths on the number.
     start, least, most : float
-        First number to try, and smallest and largest possible number.
+        First number of rows (or budget) to try, and smallest and largest possible number.
     name : str
         Name of the function, for the progress line.
     """
@@ -272,33 +283,37 @@ def narrow_enough(
 
 
 class Way:
-    """State of a search: the largest number known to be insufficient, the smallest known to suffice, and the root."""
+    """State of a search for the smallest number of rows (or budget) that suffices.
+
+    The state contains a lower limit, the largest number known to be insufficient; an upper limit, the smallest number
+    known to suffice; and the root, a number that is extrapolated from the expected widths at tried numbers.
+    """
 
     def __init__(self, law: Fall, least: float, most: float) -> None:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.ratios: dict[float, float] = {}
-        self.at_high: dict[int, FloatArray] = {}  # the fits at the smallest number that suffices
-        self.at_low: dict[int, FloatArray] = {}  # the fits at the largest number that does not suffice
-        self.before: list[tuple[float, dict[int, FloatArray]]] = []  # larger numbers that suffice, and their fits
+        self.at_high: dict[int, FloatArray] = {}  # lower bounds of the ratios at numbers below `high`, by fit
+        self.at_low: dict[int, FloatArray] = {}  # upper bounds of the ratios at numbers above `low`, by fit
+        self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier values of `high` and `at_high`
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def ends(self, low: float) -> bool:
-        """Return whether the search ends if `low` does not suffice.
+        """Return whether the search ends if the number `low` is known to be insufficient.
 
-        It ends if the smallest number known to suffice is larger than `low` by at most 1%.
+        The search ends if the smallest number known to suffice is larger than `low` by at most 1%.
         """
         return (1 - WITHIN) * self.high <= low < self.high
 
     def bounds(self, number: float) -> Bounds:
-        """Return what is known about the fits at the next number to try."""
+        """Return bounds of the ratios of widths in the fits at the next number to try, from fits at other numbers."""
         least = self.at_high if number < self.high else {}
         most = self.at_low if number > self.low else {}
         ends = self.ends(number) or (1 - WITHIN) * number <= self.low
         return Bounds(least, most, ends)
 
     def goes_on(self, number: float, widths: Widths) -> None:
-        """Update the limits and the root of the search with the expected widths at a tried number."""
+        """Update the lower limit, the upper limit and the root with the expected widths at a tried number."""
         if widths.ratio <= 1 and number < self.high:
             self.before.append((self.high, self.at_high))
             self.high, self.at_high = number, {**self.at_high, **widths.fits}
@@ -317,7 +332,10 @@ class Way:
         self.ratios[number] = widths.ratio if widths.ratio > 0 else math.inf
 
     def takes_back(self, widths: Widths) -> None:
-        """Update the search with the widths at the smallest number that seemed to suffice, and does not."""
+        """Replace the upper limit by the previous upper limit, after `widths` have shown that it does not suffice.
+
+        `widths` has the expected widths at the replaced limit, from fits simulated at this number alone.
+        """
         number, (self.high, self.at_high) = self.high, self.before.pop()
         self.goes_on(number, widths)
 

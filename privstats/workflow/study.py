@@ -82,8 +82,8 @@ class Study:
     def guarantee(self) -> Promise | None:
         """The joint privacy guarantee of all plans.
 
-        None if guarantees of different kinds cannot be added up, or if the neighbouring relations differ; a ledger then
-        accounts for the plans.
+        It is None if guarantees of different kinds cannot be added up, or if the neighbouring relations differ; the
+        ledger then accounts for the plans.
         """
         promises = [plan.guarantee for plan in self.plans]
         for one in promises:
