@@ -22,9 +22,9 @@ R = TypeVar("R")
 
 
 def door(verb: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public function so that exceptions leave it without the stack frames and texts that might hold data.
+    """Wrap a public function so that its exceptions contain no stack frame and no text that might hold data.
 
-    Only errors and warnings of this package, and interrupts, leave the wrapped function.
+    The wrapped function raises only errors and warnings of this package, and interrupts.
     """
 
     @functools.wraps(verb)

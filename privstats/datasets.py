@@ -59,7 +59,7 @@ def find(name: str) -> Path:
 
 
 def load_housing() -> Dataset:
-    """Return 21,613 house sales in King County, 2014-15.
+    """Return records of 21,613 house sales in King County (Washington, USA), 2014-15.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def load_housing() -> Dataset:
 
 
 def load_cps() -> Dataset:
-    """Return 54,875 wage earners of the Current Population Survey, March 2024.
+    """Return records of 54,875 wage earners from the Current Population Survey, March 2024.
 
     Raises
     ------

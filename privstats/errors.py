@@ -33,14 +33,14 @@ class FormulaError(PrivstatsError):
 
 
 class SourceChangedError(Exception):
-    """The rows or privacy units in a pass differ from those in the first pass, or a file has changed.
+    """The rows or privacy units in a later pass over the data differ from the first pass, or a file has changed.
 
     The gate, which answers all queries of the data, turns this error into a `PrivacyError`.
     """
 
 
 class ChargedInterrupt(KeyboardInterrupt):
-    """Exception for Ctrl-C after the ledger was charged; `door` replaces it by one that reports the charge."""
+    """Exception for Ctrl-C after the ledger was charged; `door` replaces it by an interrupt that reports the charge."""
 
 
 class PrivstatsWarning(UserWarning):

@@ -50,7 +50,7 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Set(ABC):
-    """A set of vectors, one for each row, and the contributions of these vectors to a total.
+    """Set of the possible vectors of a row or privacy unit, and the contribution of each vector to a total.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
 
 
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
-    """Return row vectors, each shortened to an l2 length of at most `radius`.
+    """Return row vectors, each scaled down to an l2 length of at most `radius` if it is longer.
 
     The rows may have any entries: NaN becomes zero, and an infinite entry becomes a large number of the same sign.
     """

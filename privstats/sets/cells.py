@@ -15,7 +15,7 @@ from privstats.sets.base import Set, clipped, known, onto_ball, positive_radius,
 
 COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of counts; far below 1, because the noise is not a whole number
 HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
-FARTHEST = 1e150  # vectors are shortened to this length before their length is squared, so that squares are finite
+FARTHEST = 1e150  # longer vectors are scaled down to this length before lengths are squared, so that squares are finite
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
 
@@ -80,7 +80,9 @@ class Cells(OneHot):
 
 @dataclass(frozen=True)
 class Shells(OneHot):
-    """Vectors, counted by shell (interval of vector lengths); the vectors of a privacy unit may be added first.
+    """Vectors that are counted in shells (intervals of vector lengths).
+
+    The vectors of a privacy unit's rows may be added before the sum is counted in the shell of its length.
 
     Parameters
     ----------

@@ -396,7 +396,7 @@ class BoxProducts(Packed):
         inside = under_the_first(rows)
         for group in map(list, self.groups):
             part = np.maximum(inside[:, group], 0.0)
-            first = part.argmax(axis=1)[:, None]  # only the largest dummy of a group is kept
+            first = part.argmax(axis=1)[:, None]  # only the largest dummy of a group is kept; the others become 0
             inside[:, group] = np.where(np.arange(len(group)) == first, part, 0.0)
         return toward_zero(inside, self.entry_step)
 
@@ -409,7 +409,8 @@ class BoxProducts(Packed):
 
     def distance(self, norm: str) -> float:
         distance, length = self._geometry(norm, True)[0]
-        return max(distance, length) if self.counted else distance  # `length`: distance from a row of weight 0
+        # a row of weight 0 contributes zero, whose distance from another contribution is at most `length`
+        return max(distance, length) if self.counted else distance
 
     def length(self, norm: str, exchange: bool = True) -> float:
         if self.intercept and not self.counted:
@@ -467,7 +468,8 @@ class BoxProducts(Packed):
 
     def _l1(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
         q, g, ones = int(self._singles.sum()), len(self.groups), np.ones(self.q + 1)
-        grouped = g * (1 + q + (g - 1) / 2)  # largest sum of the products with dummies in a row
+        # largest sum of a row's products with dummies, for g groups of dummies and q entries that are not dummies
+        grouped = g * (1 + q + (g - 1) / 2)
         at_one = q * (q + 1) / 2 + q * self.intercept + grouped
         diameter = q * (q + 2) ** 2 / (2 * (q + 1)) if self.intercept else q * (q + 1) / 2
         count = 1.0 if not exchange else q / (2 * (q + 1)) if self.intercept else _L1_COUNT
