@@ -93,14 +93,20 @@ def _check_chance(fits: Sequence[Results]) -> None:
 
 
 def _repeated(fits: Sequence[Results]) -> bool:
-    """Return whether one fit is a copy of another fit: the values of all releases with a known noise law are equal."""
+    """Return whether one fit is a copy of another fit.
+
+    Two fits are copies if the values of all releases whose noise has a public scale are equal, noise included.
+    """
     values = [[one.value.tobytes() for one in fit.releases if hasattr(one.law, "scale")] for fit in fits]
     known = [tuple(value) for value in values if value]
     return len(set(known)) < len(known)
 
 
 def _check_disjoint(fits: Sequence[Results]) -> None:
-    """Raise an error if two fits are known to use the same data set, or if the estimates describe the given rows."""
+    """Raise an error if the fits are histograms, or if two fits are known to use the same data set.
+
+    The estimates of a histogram are counts of its own rows; counts of disjoint rows are added and not averaged.
+    """
     if fits[0].facts.verb == COUNTED:
         raise OptionError(
             "dp_hist estimates the counts of its own rows, and counts of disjoint rows add up; write fit1.params + "

@@ -22,9 +22,9 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
     """Return a note if normal noise, at a small delta, would be much smaller in the most important noisy release.
 
     The most important release is usually the release with the largest share of the budget. If the noise is large
-    relative to the information (diagnostic `noise_to_signal`), it is the release with the most entries. The factor by
-    which intervals would be shorter is computed from the share of the noise in the squared standard errors. There is no
-    note for combined fits, whose releases have no shares of one budget.
+    relative to the information (diagnostic `noise_to_signal`), the most important release is the release with the most
+    entries. The factor by which intervals would be shorter is computed from the share of the noise in the squared
+    standard errors. There is no note for combined fits, whose releases have no shares of one budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
@@ -49,7 +49,7 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return the sds of normal noise that gives a release the guarantee mu = 1, one for each number of the release.
+    """Return the standard deviations of normal noise with which a release is 1-GDP, one for each number of the release.
 
     The result is None if the release is not a sum with added noise.
     """

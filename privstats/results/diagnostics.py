@@ -118,7 +118,11 @@ class Diagnostics:
             axes.axhline(0.0, color="0.5", linewidth=1, linestyle=":")
 
     def _frame(self, kind: str, name: str) -> pd.DataFrame | None:
-        """Return the estimates of a table with the edges of its bins; outer bins include rows beyond their edges."""
+        """Return the table of residuals named `kind`: for each bin, its edges, an estimate and its interval.
+
+        `name` is the header of the column of estimates. The outer bins include rows beyond the outer edges. The result
+        is None if the table was not requested.
+        """
         if kind not in self.kinds:
             return None
         place = self.kinds.index(kind)

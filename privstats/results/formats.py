@@ -83,7 +83,7 @@ class Sheet:
         return ": ".join(part for part in (self.title, self.about) if part)
 
     def panels(self, width: int = WIDTH) -> Iterator[Sheet]:
-        """Return the table split into parts of limited width; each part repeats the labels of the rows."""
+        """Return the table split into parts of about `width` characters; each part repeats the labels of the rows."""
         cells = [self.heads, *self.body, *self.foot]
         widths = [max(len(row[j]) for row in cells) + GAP for j in range(len(self.heads))]
         room = width - sum(min(size, KEPT) for size in widths[: self.labels])
@@ -96,7 +96,7 @@ class Sheet:
         yield self._columns(chosen)
 
     def _columns(self, chosen: Sequence[int]) -> Sheet:
-        """Return the table with only the columns of the given numbers, without empty rows and empty label columns."""
+        """Return the table with the columns whose indices are given, without empty rows and empty label columns."""
         body = [row for row in self.body if any(row[j] for j in chosen)]
         labels = [j for j in range(self.labels) if j == 0 or any(row[j] for row in body)]
 

@@ -157,7 +157,8 @@ def ledger(facts: FitFacts, charged: Account) -> str:
         return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
     of = budget.currency
-    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"  # for mu: sqrt(total^2 - spent^2)
+    # the rest of mu is labelled "mu =", because it is sqrt(total^2 - spent^2) and not the difference total - spent
+    rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"
     gone = "" if charged.book.kept else " (gone when Python ends)"
     return f"{name}: {of} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest}{gone}"
 

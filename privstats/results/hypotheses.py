@@ -117,7 +117,8 @@ class WaldTest:
         ``(R params - r)' V^-1 (R params - r)``; NaN if one of the hypotheses is not identified.
     pvalue : float
         Probability of a statistic at least as large if the hypotheses are true. It allows for the residual degrees of
-        freedom (F distribution; chi-squared if they are many), for noise that is not normal, and for bias bounds.
+        freedom (F distribution, or chi-squared for many degrees of freedom), for noise that is not normal, and for bias
+        bounds.
     df : int
         Number of linearly independent hypotheses.
     """

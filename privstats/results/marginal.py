@@ -48,7 +48,9 @@ NUMBERS = (
     "bias_bound",
 )
 STEP = 2.0**-17  # relative step of a central difference; its relative error is of the order of the squared step
-NEAR_ZERO = 2.0**-10  # lower limit of the |x| that a step is relative to, as a share of the width of the bounds of x
+# The step is `STEP` times |x|. If |x| is below this share of the width of the bounds of x, the step is `STEP` times the
+# share of the width.
+NEAR_ZERO = 2.0**-10
 MOST_ROWS = 1000  # largest number of rows of a table
 MOST_GRID = 100_000  # largest number of rows of a grid
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and least number of draws of the coefficients for an interval
@@ -268,7 +270,8 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
     def ends(x: FloatArray) -> list[tuple[FloatArray, Any]]:
         step = 2.0 ** np.round(np.log2(STEP * np.maximum(np.abs(x), NEAR_ZERO * known.width)))
-        low, high = known.ends  # splines are constant beyond their bounds: near a bound, all points must lie inside
+        # splines are constant beyond their bounds, so near a bound a one-sided difference inside the bounds is used
+        low, high = known.ends
         inside = (low <= x) & (x <= high)
         way = np.where(inside & (x - step < low), 1.0, np.where(inside & (x + step > high), -1.0, 0.0))
         return [
@@ -320,15 +323,25 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return the means, comparisons or slopes for each tau, with gradients.
+    """Return the means, comparisons or slopes for each tau, with gradients; one entry for models without tau.
 
     The gradients are with respect to the coefficients of all tau together.
+
+    Parameters
+    ----------
+    results : FitNumbers
+    parts : sequence of _Part
+        Parts of the grid: rows, and the weights of the fitted means at these rows.
+    averaged : int
+        Number of consecutive rows that are averaged.
+    mean : bool
+        True for means; False for comparisons and slopes.
     """
     facts, design = results.facts, results.facts.design
     assert design is not None
     blocks = []
     with warnings.catch_warnings():
-        if not mean:  # values for a difference, such as x + 1, may be outside the domain without a warning
+        if not mean:  # no warning if a value for a comparison or slope, such as x + 1, is outside the domain
             warnings.simplefilter("ignore", PrivstatsWarning)
         for part in parts:
             X = np.asarray(design.matrix(part.rows), dtype=float)
@@ -508,6 +521,17 @@ def _with_curvature(
     coefficients. The changes over these draws are multiplied by the ratio of the half-length of the first-order
     interval to the quantile of the first-order changes (`first`) over the same draws. This ratio exceeds 1 because of
     bias bounds and of simultaneous coverage.
+
+    Parameters
+    ----------
+    value : ndarray, shape (k,)
+        Estimates of the k quantities.
+    first, moved : ndarray, shape (k, draws)
+        First-order changes and exact changes of the quantities over draws of the coefficients.
+    alpha : float
+        One minus the confidence.
+    ends : tuple of three ndarray, shape (k,)
+        Lower and upper limits of the first-order intervals, and p-values.
     """
     low, high, p = ends
     with np.errstate(invalid="ignore", divide="ignore"):

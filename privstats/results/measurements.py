@@ -29,7 +29,8 @@ class Form(NamedTuple):
     noise_in: str = "value"
 
 
-# Keys are the names of the classes of laws; `scale` divides v coordinate by coordinate.
+# Keys are the class names of the laws of noise. In a density, ``v / scale`` is the noise vector v with each coordinate
+# divided by its scale.
 FORMS = {
     "NormalLaw": Form("normal", "exp(-|v / scale|_2^2 / 2)"),
     "LaplaceLaw": Form("laplace", "exp(-|v / scale|_1)"),
@@ -75,10 +76,10 @@ def _rows(release: Release) -> Iterator[tuple[Any, ...]]:
 
 
 def _each(values: FloatArray, k: int) -> FloatArray:
-    """Return one number for each of the k coordinates of a release.
+    """Return a property of the noise, such as its sd, for each of the k coordinates of a release, shape (k,).
 
-    If the release has the same coordinates for several groups of rows, `values` has the numbers of one group, and they
-    are repeated for each group.
+    If the release has the same coordinates for several groups of rows, `values` has the numbers for one group, and the
+    numbers are repeated for each group.
     """
     return np.resize(values, k)
 

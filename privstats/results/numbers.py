@@ -300,17 +300,17 @@ class FitNumbers:
 
     @property
     def normalized_cov_params(self) -> pd.DataFrame:
-        """`cov_params`, which includes the noise, divided by `scale`."""
+        """Covariance of the estimates, noise included (`cov_params`), divided by the dispersion `scale`."""
         return self.cov_params() / self.scale
 
     @property
     def HC1_se(self) -> pd.Series:
-        """`bse` of least squares with the default `cov_type`, "HC", which computes the HC1 sandwich."""
+        """HC1 standard errors of least squares, noise included: `bse`, if `cov_type` is "HC" or "HC0" to "HC3"."""
         return self._heteroskedastic().bse
 
     @property
     def cov_HC1(self) -> pd.DataFrame:
-        """`cov_params` of least squares with the default `cov_type`, "HC", which computes the HC1 sandwich."""
+        """HC1 covariance of least squares, noise included: `cov_params()`, if `cov_type` is "HC" or "HC0" to "HC3"."""
         return self._heteroskedastic().cov_params()
 
     @property

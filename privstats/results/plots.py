@@ -149,7 +149,7 @@ def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = 
 
 
 def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
-    """Return the panel of a plot that shows the given rows.
+    """Return the panel of a plot that shows the given rows of the table of estimates.
 
     The panel is a line plot if the last part of the labels is tau or q, a bar plot if it is a bin, and otherwise a list
     of the estimates by name.

@@ -82,7 +82,8 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            low = np.minimum(low + own, eta) - whole  # adds the excess of the mean's interval over z std errors (bias)
+            # eta - (low + own) is the allowance for bias: the distance of the mean's limit from eta beyond z std errors
+            low = np.minimum(low + own, eta) - whole
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 

@@ -36,7 +36,8 @@ FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 LONGEST_HEAD = 24  # largest number of characters in a header of a text table; longer headers become (1), (2), ...
 SPACE = 3  # number of spaces between the columns of two fits in a text table
-HEAD_END, FOOT_END = 2, 1  # numbers of spaces that align headers, and cells below the rule, with the estimates
+# numbers of spaces after a header, and after a cell below the rule, which align header and cell with the estimates
+HEAD_END, FOOT_END = 2, 1
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
 UNGIVEN = ("not given", "no interval", "no std err")
@@ -240,7 +241,8 @@ def _entries(
 ) -> dict[Label, Cell]:
     """Return the table cells of a fit by label.
 
-    A label has the term, and for each name in `keys` (such as tau) its value, or None if the fit has no such part.
+    A label has the name of the term and, for each name in `keys` (such as "tau"), the value of this part of the label;
+    the value is None if the labels of the fit have no such part.
     """
     values = TableValues.of(fit, 0.05)
     plain = without_errors(fit.facts, values)

@@ -36,7 +36,7 @@ VISIBLE = 0.2  # bias bound, in std errors, above which a sentence says that int
 ENDS = "The interval includes privacy noise."
 ASYMMETRIC = "Intervals run between order statistics, so they need not be symmetric."
 HEADS = {"mean": "mean", "median": "median", "mode": "mode"}
-ORDERED = ("median", "quantile")  # functions whose intervals may run between order statistics
+ORDERED = ("median", "quantile")  # functions with intervals between order statistics, which need not be symmetric
 RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")}
 SIDES = 0.02  # largest difference of an interval's two halves, divided by its length, at which they count as equal
 
@@ -197,7 +197,7 @@ class TableValues:
 
 @dataclass(frozen=True)
 class References:
-    """Texts of the numbered notes, and for each row of the table the number of the note that explains its gap."""
+    """Texts of the numbered notes, and for each row of the table the number of the note on a missing number."""
 
     texts: tuple[str, ...]
     numbers: dict[str, int]
