@@ -373,10 +373,11 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 
 
 def _coarser(one: LossDistribution, step: float) -> LossDistribution:
-    """Return a distribution on every second point of a grid around 0 that dominates the given one.
+    """Return a loss distribution on every second point of a grid around 0 that dominates the given loss distribution.
 
-    The probability at an omitted point is divided between the two adjacent points, as in `on_grid_from_above`: a share
-    of ``1 / (1 + e^-step)`` goes to the point above, and the rest to the point below.
+    `step` is the distance between points of the given grid. The probability at an omitted point is divided between the
+    two adjacent points, as in `on_grid_from_above`: a share of ``1 / (1 + e^-step)`` goes to the point above, and the
+    remaining share to the point below.
     """
     odd = len(one.atoms) // 2 % 2
     # each side of 0 gets one more point of probability 0, or two more points if its number of points is odd

@@ -126,7 +126,7 @@ class Ledger(Account):
 
 
 def identity(account: Account) -> str:
-    """Return an identifier of the ledger that is the same for all fits charged to it; it does not reveal the path."""
+    """Return an identifier of the ledger, which is the same for all fits charged to it and does not reveal the path."""
     while whole := getattr(account.book, "whole", None):  # only an analyst's part of a ledger has this attribute
         account = whole
     if path := getattr(account.book, "path", None):
@@ -135,7 +135,7 @@ def identity(account: Account) -> str:
 
 
 def user() -> str:
-    """Return the name of the user of this machine; empty if it is unknown."""
+    """Return the name of the user of this machine; an empty text if the name is unknown."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -116,7 +116,10 @@ class LedgerFile:
                 connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, text, head))
 
     def begun(self, budget: Promise | None, moved: bool) -> Promise:
-        """Return the budget in the file; if the file is new, first write `budget` to the file."""
+        """Return the budget in the file; if the file is new, first write `budget` to the file.
+
+        If `moved` is true, the inode number of the file is recorded anew, so that a file that was moved is accepted.
+        """
         with self._transaction("BEGIN IMMEDIATE", new=budget is not None) as connection:
             if budget is not None and _number(connection, "schema_version") == 0:
                 for statement in (f"PRAGMA application_id={MARK}", f"PRAGMA user_version={VERSION}"):
@@ -131,7 +134,10 @@ class LedgerFile:
 
     @contextmanager
     def _transaction(self, begin: str, new: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open the file for a transaction; commit it at the end, or roll it back after an error."""
+        """Open the file for a transaction; commit the transaction at the end, or roll it back after an error.
+
+        `begin` is the SQL statement that begins the transaction. If `new` is true, a missing file is created.
+        """
         try:
             uri = f"{Path(self.path).as_uri()}?mode={'rwc' if new else 'rw'}"
             connect = partial(sqlite3.connect, uri, uri=True, timeout=PATIENCE, isolation_level=None)
@@ -153,7 +159,7 @@ class LedgerFile:
             raise BudgetError(self._says(error)) from None
 
     def _says(self, error: Exception) -> str:
-        """Return the text of an error: the cause of an SQLite error, and the remedy."""
+        """Return the text of an error message about the file, with the cause of an SQLite error and a remedy."""
         code = getattr(error, "sqlite_errorcode", None)
         cures = {
             sqlite3.SQLITE_BUSY: "is locked by another program; close that",
@@ -168,7 +174,7 @@ class LedgerFile:
         return f"the ledger {quote(self.name)} {cure}"
 
     def _inode(self) -> str:
-        """Return the file's inode number, without opening the file: closing it would release this process's locks."""
+        """Return the file's inode number; the file is not opened, since closing it would release the process's locks."""
         status = os.stat(self.path)
         if status.st_nlink > 1:
             raise BudgetError(
@@ -185,7 +191,7 @@ class LedgerFile:
             )
 
     def _header(self, connection: sqlite3.Connection) -> Promise:
-        """Return the budget in the file; refuse a file that is not a ledger, or is a copy of one."""
+        """Return the budget in the file; raise an error if the file is not a ledger, or is a copy of a ledger."""
         self._check_kind(connection)
         ((budget, inode),) = connection.execute("SELECT budget, inode FROM ledger")
         if inode != self._inode():
@@ -196,7 +202,7 @@ class LedgerFile:
         return promise_of_text(budget)
 
     def _read(self, connection: sqlite3.Connection) -> tuple[tuple[Entry, ...], str]:
-        """Return all entries, and the digest of the last one."""
+        """Return all entries, oldest first, and the digest of the last entry."""
         budget = self._header(connection)
         head, entries = digest_of("", promise_as_text(budget)), []
         for k, (number, text, digest) in enumerate(connection.execute("SELECT * FROM entries ORDER BY number"), 1):

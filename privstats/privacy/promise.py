@@ -556,12 +556,16 @@ class ZeroCDP(Promise):
 
 
 def eps_of(promises: Iterable[Promise]) -> float:
-    """Return the joint eps of several guarantees: the sum of all eps; infinite if one of them is not pure eps."""
+    """Return the joint eps of several guarantees: the sum of all eps; infinite if a guarantee is not in pure eps."""
     return math.fsum(promise.eps if isinstance(promise, PureDP) else math.inf for promise in promises)
 
 
 def mu_of(promises: Iterable[Promise]) -> float:
-    """Return the joint mu of several guarantees: mu^2 adds up; for pure eps, the largest mu of any eps-DP mechanism."""
+    """Return the joint mu of several guarantees: the root of the sum of mu^2.
+
+    A guarantee in eps counts with the largest mu that an eps-DP mechanism can have. The result is infinite for
+    guarantees of other kinds.
+    """
     return math.sqrt(math.fsum(_mu(promise) ** 2 for promise in promises))
 
 
@@ -575,7 +579,11 @@ def _mu(promise: Promise) -> float:
 
 
 def rho_of(promises: Iterable[Promise]) -> float:
-    """Return the sum of the rhos of several guarantees; for pure eps, the largest rho of any eps-DP mechanism."""
+    """Return the joint rho of several guarantees: the sum of all rho.
+
+    A guarantee in mu counts with mu^2 / 2, and a guarantee in eps with the largest rho that an eps-DP mechanism can
+    have. The result is infinite for guarantees in (eps, delta).
+    """
     return math.fsum(map(_rho, promises))
 
 
@@ -593,8 +601,8 @@ def _rho(promise: Promise) -> float:
 def sums(promises: tuple[Promise, ...], delta: float) -> float:
     """Return an eps for which the composition of the guarantees is (eps, delta)-DP.
 
-    There are two bounds: one from the sums of eps and of delta, and one from the sum of mu^2. The smaller bound is
-    returned. It is infinite if both bounds are infinite, as for a guarantee in mu together with a guarantee in (eps,
+    There are two upper bounds of eps: one from the sums of eps and of delta, and one from the sum of mu^2. The smaller
+    bound is returned. Both bounds are infinite, for example, for a guarantee in mu together with a guarantee in (eps,
     delta).
     """
     eps, lost = 0.0, 0.0

@@ -29,7 +29,8 @@ class Release:
     within : Set
         The public set of a row's possible contributions; it also defines the order of cross-products in the value.
     chain : int
-        Number of steps of the Markov chain whose last state is the value and whose limit is the law; 0 if exact.
+        Number of steps of the Markov chain whose last state is the value and whose limit distribution is the law; 0 if
+        the value is drawn without a Markov chain.
     """
 
     name: str

@@ -29,7 +29,10 @@ def mills(u: ArrayLike) -> FloatArray:
 
 
 def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
-    """Return delta at `eps` of the pair of laws (Q, P), given `mirrored`, delta at -eps of the pair (P, Q)."""
+    """Return the delta of the pair of laws (Q, P) at `eps`, from the delta of the pair (P, Q) at -eps, `mirrored`.
+
+    The delta is the hockey-stick divergence: the smallest delta for which the pair satisfies the (eps, delta) bound.
+    """
     return np.asarray(-np.expm1(eps) + np.exp(eps) * mirrored)
 
 

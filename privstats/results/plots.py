@@ -39,9 +39,9 @@ def draw_intervals(
 ) -> Figure:
     """Return a figure of estimates with their intervals.
 
-    In the simplest figure, one panel lists the terms from top to bottom. If a fit has several tau or q, each term (or
-    term of a group) has a panel with a line along tau or q. If a fit has groups, each term has a panel. Bins of a
-    histogram are drawn as bars, with one panel for each group.
+    In the simplest figure, one panel lists the terms from top to bottom. If a fit has several quantile levels (tau or
+    q), each term (or term of a group) has a panel with a line along the levels. If a fit has groups, each term has a
+    panel. Bins of a histogram are drawn as bars, with one panel for each group.
 
     Raises
     ------

@@ -228,7 +228,7 @@ def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
 
 
 def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[list[str], str]:
-    """Return the headers of the columns and the common response; if responses differ, the headers name them."""
+    """Return the column headers and the common response; if the responses differ, the headers name the responses."""
     heads = list(names) if names is not None else [f"({k})" for k in range(1, len(fits) + 1)]
     responses = [fit.endog_names for fit in fits]
     if len(set(responses)) == 1:
@@ -370,10 +370,11 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
-    """Return the guarantee of all fits together.
+    """Return the joint guarantee of all fits.
 
-    The kind of the guarantee is the first kind in `COUNTED` in which the guarantees of all fits can be added up. For
-    (eps, delta) the deltas add up, and eps is the smallest eps that the mechanisms guarantee at the total delta.
+    The kind of the guarantee is the first kind in `COUNTED` in which the guarantees of all fits, `asked`, can be added
+    up. For (eps, delta) the deltas add up, and eps is the smallest eps that the guarantees of the mechanisms, `kept`,
+    imply at the total delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

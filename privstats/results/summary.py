@@ -255,7 +255,7 @@ def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
     """Return the number of the first note about one of the names.
 
-    If there is no such note, return the number of the first note of the given kinds that concerns all estimates.
+    If there is no such note, return the number of the first note about all estimates with a key in `kinds`, or None.
     """
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)

@@ -53,7 +53,7 @@ class Settings:
 
 
 def take(record: type[Any], call: dict[str, Any]) -> Any:
-    """Create a record from the arguments of a call that are fields of the record, and remove them from the call."""
+    """Create a record from the arguments of a call that are fields of the record; remove them from the dict `call`."""
     return record(**{f.name: call.pop(f.name) for f in fields(record) if f.name in call})
 
 

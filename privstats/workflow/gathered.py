@@ -54,7 +54,7 @@ class Gathered:
 
     @property
     def line(self) -> str | None:
-        """Line about the memory in a plan; None if the memory is small."""
+        """Line of the text of a plan about the memory; None if the memory is small."""
         if self.size is None or self.size < TOLD:
             return None
         return (
