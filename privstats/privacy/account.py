@@ -14,7 +14,8 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, 
 
 # for each kind of budget, the kinds of privacy guarantees that can be charged to it
 COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ZeroCDP: PureDP | GaussianDP | ZeroCDP, ApproxDP: Promise}
-CHARGING = threading.RLock()  # lock during a charge; a fork waits for it, because a child process could not release it
+# lock during a charge; a fork waits for the lock, because a child process could not release it
+CHARGING = threading.RLock()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=CHARGING.acquire, after_in_parent=CHARGING.release, after_in_child=CHARGING.release)

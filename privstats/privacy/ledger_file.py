@@ -174,7 +174,10 @@ class LedgerFile:
         return f"the ledger {quote(self.name)} {cure}"
 
     def _inode(self) -> str:
-        """Return the file's inode number; the file is not opened, since closing it would release the process's locks."""
+        """Return the inode number of the file.
+
+        The file is not opened, because closing it would release the locks of this process.
+        """
         status = os.stat(self.path)
         if status.st_nlink > 1:
             raise BudgetError(

@@ -42,7 +42,7 @@ class Allotted:
         return self._own(self.whole.book.entries)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless the analyst's part of the budget, or the whole ledger's budget, does not admit them."""
+        """Add entries, unless they would overspend the analyst's part of the budget, or the whole budget."""
 
         def both(before: tuple[Entry, ...]) -> None:
             check(self._own(before))

@@ -260,7 +260,8 @@ class Promise(ABC):
         return empty
 
 
-# Function that returns an eps of the composition of guarantees at a delta, such as `composition.together`.
+# Type of functions that return an eps for which the composition of guarantees is (eps, delta)-DP at a given delta, such
+# as `composition.together`.
 Prove = Callable[[tuple["Promise", ...], float], float]
 
 

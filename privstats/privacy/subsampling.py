@@ -38,7 +38,7 @@ FINENESS = 32.0  # points of the grid per standard deviation of a step's privacy
 LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # limits of the number of cells from 0 to a step's largest loss
 FAR = 12.0  # number of standard deviations beyond which a normal law has negligible probability
 LEAST_SIGMA = 0.01  # smallest noise multiplier that is returned
-NEAR, CLOSE = 0.05, 1e-4  # first search width, and precision, for the logarithm of the noise multiplier
+NEAR, CLOSE = 0.05, 1e-4  # first step, and tolerance, of the search for the logarithm of the noise multiplier
 
 
 def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:

@@ -14,7 +14,7 @@ from privstats.privacy.promise import ApproxDP, PureDP, Relation
 from privstats.privacy.release import Release
 from privstats.results.facts import FitFacts, FloatArray
 
-SHORTER = 1.5  # a fit gets the note if its intervals are at least this many times as long as with a small delta
+SHORTER = 1.5  # a note is shown if the intervals are at least this many times as long as with a small delta
 DELTA = 1e-6
 
 

@@ -61,12 +61,12 @@ class Diagnostics:
 
     @property
     def binned(self) -> pd.DataFrame | None:
-        """Mean residuals by fitted value; their expectation is about 0 if the model is right."""
+        """Mean residuals by fitted value; their expectations are about 0 if the model is correct."""
         return self._frame("binned", "mean")
 
     @property
     def scale_location(self) -> pd.DataFrame | None:
-        """Means of sqrt(abs(residual) / std dev) by fitted value: equal if the error variance is constant."""
+        """Means of sqrt(abs(residual) / std dev) by fitted value; about equal if the error variance is constant."""
         return self._frame("scale_location", "mean")
 
     def plot(self, alpha: float = 0.05, *, ax: Any = None) -> Any:

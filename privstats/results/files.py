@@ -1,4 +1,4 @@
-"""JSON files of plans, studies and fits: they are written completely or not at all, and read strictly."""
+"""JSON files of plans, studies and fits: files are written completely or not at all; malformed files are rejected."""
 
 from __future__ import annotations
 

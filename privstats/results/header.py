@@ -185,7 +185,7 @@ def budget(facts: FitFacts) -> str:
 
 
 def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
-    """Return the diagnostics of a fit in words; empty if the fit has none."""
+    """Return the diagnostics of a fit in words; an empty text if the fit has no diagnostics."""
     signals = [value for name, value in found.items() if _is_signal(name) and not math.isnan(value)]
     lost = found.get("noise_to_signal_unidentified", math.nan)
     parts: list[str] = []

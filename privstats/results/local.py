@@ -1,4 +1,4 @@
-"""Results of the local model: estimates from noisy messages, one from each person (holder), as frozen records."""
+"""Results of the local model, in which each person (holder) sends noisy messages, as frozen records."""
 
 from __future__ import annotations
 

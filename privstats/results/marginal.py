@@ -1,8 +1,8 @@
 """Estimated marginal means, comparisons and slopes: functions of the coefficients on a grid of declared levels.
 
 The grid is public: all combinations of the declared levels of the factors, equally weighted, with numeric predictors at
-the values in `at`. Nothing is averaged over the rows of the data, because the means of columns and the shares of levels
-in the data would be another release.
+the values that the user gives in the argument `at`. Nothing is averaged over the rows of the data, because the means of
+columns and the shares of levels in the data would be another release.
 
 A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, where g is the inverse of the link
 function. By the delta method the error of the estimated quantity is ``R (theta-hat - theta)`` with ``R = sum_k w_k
@@ -47,9 +47,9 @@ NUMBERS = (
     "noise_share",
     "bias_bound",
 )
-STEP = 2.0**-17  # relative step of a central difference; its relative error is of the order of the squared step
-# The step is `STEP` times |x|. If |x| is below this share of the width of the bounds of x, the step is `STEP` times the
-# share of the width.
+STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of the squared step
+# The step at a value x of the predictor is `STEP` times |x|. If |x| is below this share of the width of the predictor's
+# bounds, the step is `STEP` times the share of the width.
 NEAR_ZERO = 2.0**-10
 MOST_ROWS = 1000  # largest number of rows of a table
 MOST_GRID = 100_000  # largest number of rows of a grid

@@ -12,7 +12,7 @@ from privstats.results.hypotheses import ContrastTest
 
 
 class EffectsTable(ContrastTest):
-    """Average marginal effects, each tested against zero, with the names of statsmodels."""
+    """Average marginal effects, each tested against zero, with the attribute names of statsmodels."""
 
     @property
     def margeff(self) -> FloatArray:

@@ -342,7 +342,7 @@ class FitNumbers:
 
     @property
     def use_t(self) -> bool:
-        """False: tests use the law of sampling error and noise together, not Student's t."""
+        """Whether tests use Student's t: False, since they use the law of sampling error and noise together."""
         return False
 
     @property

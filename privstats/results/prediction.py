@@ -82,7 +82,7 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            # eta - (low + own) is the allowance for bias: the distance of the mean's limit from eta beyond z std errors
+            # eta - (low + own) is the part of the mean's interval beyond z std errors, which allows for bias
             low = np.minimum(low + own, eta) - whole
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])

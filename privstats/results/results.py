@@ -459,7 +459,10 @@ class Results(FitNumbers):
         return column_names(tidy(self, alpha, exp), names)
 
     def glance(self, names: str | None = None) -> pd.DataFrame:
-        """Return a frame with one row: guarantee, number of rows, method and diagnostics; `names` is as in `tidy`."""
+        """Return a frame with one row: guarantee, number of rows, method and diagnostics.
+
+        `names="broom"` gives the column names of R's package broom, as in `tidy`.
+        """
         return column_names(glance(self), names)
 
     def plot(

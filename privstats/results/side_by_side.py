@@ -262,7 +262,7 @@ def _entry(value: Any, values: TableValues, k: int, missing: str, stars: bool, d
     if np.isnan(values.value[k]):
         return Cell("not given")
     if not isinstance(value, float):
-        return Cell(str(value))  # the estimate is a level
+        return Cell(str(value))  # the estimate is a level of a column and has no standard error
     low, high, sd = values.low[k], values.high[k], values.sd[k]
     places = decimals(sd if np.isfinite(sd) else (high - low) / 4, value, digits)
     marks = next((mark for most, mark in STARS if values.p[k] < most), "") if stars else ""

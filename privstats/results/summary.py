@@ -38,7 +38,7 @@ ASYMMETRIC = "Intervals run between order statistics, so they need not be symmet
 HEADS = {"mean": "mean", "median": "median", "mode": "mode"}
 ORDERED = ("median", "quantile")  # functions with intervals between order statistics, which need not be symmetric
 RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")}
-SIDES = 0.02  # largest difference of an interval's two halves, divided by its length, at which they count as equal
+SIDES = 0.02  # an interval is symmetric if the difference of its two halves is at most this share of its length
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,10 @@ def filled(text: str, first: str = "", rest: str = "") -> list[str]:
 
 
 def labelled(label: str, text: str) -> list[str]:
-    """Return a header line: a label, then its text from column 13 on; line breaks in `text` are kept."""
+    """Return lines of text that are indented by `INDENT` characters, with a label at the beginning of the first line.
+
+    Line breaks in `text` are kept.
+    """
     lines: list[str] = []
     for part in text.split("\n"):
         lines += filled(part, " " * INDENT if lines else label.ljust(INDENT), " " * INDENT)
@@ -81,7 +84,10 @@ def number(value: float, places: int) -> str:
 
 
 def short(value: float) -> str:
-    """Return a diagnostic as text with two significant digits, or one if it is below 0.095; large numbers are whole."""
+    """Return a diagnostic as text with two significant digits.
+
+    Values below 0.095 have one significant digit, and values above 99.5 are rounded to whole numbers.
+    """
     if value >= 99.5 or math.isnan(value):
         return f"{value:,.0f}"
     return f"{value:.1g}" if value < 0.095 else f"{value:.2f}" if value < 0.995 else f"{value:.2g}"
@@ -107,7 +113,7 @@ def aligned(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _exceptional(cell: str) -> bool:
-    """Return whether a cell is excluded from the alignment of decimal points: an exponent, infinity or a word."""
+    """Return whether a cell is excluded from the alignment of decimal points: a word, infinity, or an exponent."""
     return any(letter.isalpha() for letter in cell)
 
 
@@ -176,7 +182,11 @@ class TextTable:
     name: int = NAME
 
     def without_gaps(self, notes: Sequence[int | None]) -> TextTable:
-        """Return the table with words in each empty cell, and the number of the note that explains the cell."""
+        """Return the table with a text in each empty cell, which gives the number of the note on the row.
+
+        `notes` has the number of a note for each row, or None. Cells that a text across several columns replaces stay
+        empty.
+        """
         spans = self.spans or (None,) * len(self.labels)
         words = [
             "" if span is not None else UNKNOWN if note is None else f"none [{note}]"
@@ -228,7 +238,7 @@ class TextTable:
         return replace(self, heads=("",), labels=joined, columns=columns, name=2)
 
     def repeated(self) -> tuple[tuple[str, ...], ...]:
-        """Return the rows' labels in full: an empty part is filled with the part of the row before."""
+        """Return the labels of the rows in full: an empty part is filled with the same part of the label before."""
         last: tuple[str, ...] = ("",) * len(self.heads)
         whole = []
         for label in self.labels:

@@ -259,7 +259,7 @@ class SumAndProducts(Packed):
 
     @property
     def corner(self) -> float:
-        """The constant B that is joined to each score s, rounded down to the grid of the score's coordinates."""
+        """The constant B that is appended to each score s, rounded down to the grid of the score's coordinates."""
         return float(toward_zero(np.array([self.radius]), self.entry_step)[0])
 
     @cached_property

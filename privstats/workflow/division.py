@@ -149,7 +149,7 @@ def fraction(share: Any) -> float:
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
     """Return the share of a query: the share given for its label, or an equal part of the share given for its name."""
-    if a.optional:  # a share given for "scales" does not replace the default share of the optional "scales again"
+    if a.optional:  # a given share of a query, such as "scales", is not a share of the optional query "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
         namesakes = _namesakes(a, asked)

@@ -38,7 +38,7 @@ from privstats.workflow.assumed import ROWS, Assumption, assumed_rows
 FITS, FEWER = range(9), range(3)  # identifiers of the simulated fits under usual and under pessimistic assumptions
 MOST = 45  # largest number of simulated fits if the user gives rows that resemble the data (`like`)
 SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
-VAGUE = 1.5  # ratio of the quartiles of simulated widths above which a forecast for rows `like` is a range
+VAGUE = 1.5  # ratio of the quartiles of simulated widths above which a forecast from the user's rows `like` is a range
 # number of averaged draws for a release of one rank, of several ranks together, and of coefficients
 SEVERAL, TOGETHER, FEW = 25, 9, 3
 # Largest number of synthetic rows given to an exponential mechanism. A multiple k of this number of rows is represented

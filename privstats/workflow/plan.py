@@ -45,7 +45,7 @@ from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
 from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Bounds, Widths, narrow_enough
 
-ROUNDS = 6  # largest number of rounds of trial runs; they are repeated until the queries no longer change
+ROUNDS = 6  # largest number of rounds of trial runs; the runs are repeated until the queries no longer change
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
 MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
@@ -985,7 +985,10 @@ def rehearsed(
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
-    """Raise an error for a delta above 1/n, which would allow rows to be published; no check if n is not known."""
+    """Raise an error for a delta above 1 / (number of rows), which would allow rows to be published.
+
+    Nothing is checked if the number of rows is not known.
+    """
     if isinstance(promise, ApproxDP) and rows and promise.delta * rows > 1:
         raise BudgetError(
             f"delta = {promise.delta:g} would allow about {promise.delta * rows:.0f} of the {rows:,} rows to be "

@@ -110,13 +110,13 @@ def described(plan: Any) -> str:
 
 
 def _memory(plan: Any) -> list[str]:
-    """Return the lines about a method that needs much memory for all rows; empty otherwise."""
+    """Return the lines about a method that needs much memory for all rows; no lines if there is no such method."""
     line = plan.gathered and plan.gathered.line
     return labelled("Memory", line) if line else []
 
 
 def _accepted(plan: Any) -> list[str]:
-    """Return the lines about accepted and expected widths; empty without accepted widths."""
+    """Return the lines about accepted and expected interval widths; no lines if the plan has no accepted widths."""
     if not plan.accepted:
         return []
     return labelled("Accepts", accepts(plan.accepted.items(), plan.expected()["width"], _foreseen))

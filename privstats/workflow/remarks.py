@@ -61,7 +61,10 @@ def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 
 
 def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note if privacy units have nearly `rows_per_unit` rows on average, so that some probably have more."""
+    """Return a note if privacy units have nearly `rows_per_unit` used rows on average.
+
+    Some units then probably have more rows than `rows_per_unit`, and their further rows are not used.
+    """
     used, _ = _released(estimate, "rows used")
     most, unit = public.rows_per_unit, plan.specification.neighbors.unit
     if unit is None or public.units is None or not used > FULL * most * public.units:

@@ -313,7 +313,7 @@ class Way:
         return Bounds(least, most, ends)
 
     def goes_on(self, number: float, widths: Widths) -> None:
-        """Update the lower limit, the upper limit and the root with the expected widths at a tried number."""
+        """Update the limits and the extrapolated number (root) with the expected widths at a tried number."""
         if widths.ratio <= 1 and number < self.high:
             self.before.append((self.high, self.at_high))
             self.high, self.at_high = number, {**self.at_high, **widths.fits}
