@@ -138,8 +138,8 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of several mechanisms on the same rows: the composition that a ledger computes.
 
     The joint guarantee is of the kind of the first given guarantee whose kind can express all other guarantees. If this
-    kind is (eps, delta), the joint delta is the sum of all delta; if some of the guarantees, such as guarantees in mu,
-    are given neither by eps nor by (eps, delta), the largest delta is added once more.
+    kind is (eps, delta), the joint delta is the sum of all delta, increased by the largest delta if one of the
+    guarantees is in mu or rho.
 
     Raises
     ------

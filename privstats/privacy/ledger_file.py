@@ -51,8 +51,8 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
     Raises
     ------
     BudgetError
-        If the file is not a ledger, is a copy, has another budget than the given one, or cannot be read and written; if
-        there is no file and no budget is given.
+        If the file is not a ledger, is a copy, has a budget that differs from `budget`, or cannot be read and written;
+        if there is no file and no budget is given.
     """
     try:
         file = LedgerFile(os.fspath(Path(path).resolve()))

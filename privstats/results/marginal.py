@@ -475,10 +475,10 @@ def _numbers(
     tested: bool,
     moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return the numeric columns of a table by name, and the number of draws behind simultaneous intervals, or 0.
+    """Return the numeric columns of a table by name, and the number of random draws for simultaneous intervals.
 
-    Numbers are NaN where a quantity is not identified. A quantity that depends on no coefficient has neither error nor
-    test.
+    The number of draws is 0 if the intervals are not simultaneous. The columns are NaN where a quantity is not
+    identified. A quantity that depends on no coefficient has neither error nor test.
     """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))
