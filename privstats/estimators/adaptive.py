@@ -1,8 +1,8 @@
 """Adaptive regression: whiten the predictors, then use the method with the shortest expected intervals.
 
-The fit has numbered stages. Stage 0 releases the scales of the columns. Stage L releases the counts of factor levels.
-Stage 1 releases rough second moments of the standardised columns (the coarse matrix). Then one of three methods is
-chosen: noisy moments (`sufficient_statistics`), Newton steps (`least_squares`), or the minimiser of a perturbed loss
+The fit has three first stages. Stage 0 releases the scales of the columns, stage L the counts of factor levels, and
+stage 1 rough second moments of the standardised columns (the coarse matrix). Then one of three methods is chosen: noisy
+moments (`sufficient_statistics`), Newton steps (`least_squares`), or the minimiser of a perturbed loss
 (`perturbed_least_squares`).
 """
 
@@ -56,9 +56,10 @@ from privstats.losses.base import Loss, SquaredLoss
 from privstats.privacy.promise import Promise, Relation
 from privstats.sets.vectors import Products
 
-# Budget shares by name of the query: shares of mu^2 for normal noise, of eps for pure eps. The queries "levels",
-# "scales again", "second matrix", "whitened squares", "meat" and "residual squares" are optional: the share of an
-# optional query is a part of a main query's share (`HOSTS`), and the main query uses it if the optional one is omitted.
+# Budget shares, by name of the query: shares of mu^2 with normal noise, shares of eps under pure differential privacy.
+# The queries "levels", "scales again", "second matrix", "whitened squares", "meat" and "residual squares" are optional.
+# The share of an optional query is a part of the share of a main query (`HOSTS`). If the optional query is omitted, the
+# main query keeps its whole share.
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "scales again": 0.05,
@@ -81,7 +82,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
-# main query of each branch (method of estimation); optional queries take their budgets from the main query's share
+# main query of each branch (method of estimation); the budgets of optional queries are parts of the main query's budget
 HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 
@@ -99,14 +100,14 @@ class Adaptive:
         Methods to choose from: "moments" (noisy second moments), "steps" (Newton steps) and "perturbed" (the minimiser
         of a perturbed loss).
     tail : {"usual", "cautious"}
-        Assumption about long scores that noise in the histogram of score lengths hides. With "cautious", more hidden
-        long scores are assumed than with "usual", and all clipped scores, not only a part, may affect the same
-        coefficient.
+        Assumption about long scores that are too few to exceed the noise of the released histogram of score lengths.
+        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
+        removes from all scores may add up in one coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
-        Budget share of the first released second moments (coarse matrix), if a perturbed minimiser is among the
-        methods; by default the share in `SHARES`.
+        Budget share of the first released second moments (coarse matrix), if "perturbed" is among the methods; by
+        default the share in `SHARES`.
     """
 
     noises: Noises = NORMAL
@@ -127,7 +128,7 @@ class Adaptive:
         coarse = self.coarse or shares["coarse matrix"]
         if self.loss.needs_scale:  # the Hessian and the coarse matrix get equal budget shares
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # share of moments or minimiser
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for the main method
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -156,11 +157,11 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether a perturbed minimiser is among the methods to choose from."""
+        """Whether the minimiser of a perturbed loss is among the methods to choose from."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
-        """Make all releases that follow the column scales, and return the estimate by the chosen method."""
+        """Make all releases that follow the column scales; return the estimate of the chosen method."""
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
         sizes = replace(sizes, released=(scales.rows, scales.rows_sd) if public.used is None else ())
@@ -186,7 +187,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        # Lengths are averaged harmonically over coefficients; a coefficient without an interval has length inf.
+        # Interval lengths are averaged harmonically over coefficients. A coefficient without an interval has length inf.
         if len(self.branches) > 1:
             fewer = 1 / max(levels.told(box), 1 / box.c)
 
@@ -201,7 +202,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # noisy moments replace it by a more precise sd
+        response = {"response_sd": scales.response_sd}  # an sd in the estimate's diagnostics is more precise
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
@@ -218,13 +219,29 @@ class Adaptive:
     ) -> Problem:
         """Make the releases between the column scales and the choice of a method; return the estimation problem.
 
-        This method is for fits with a perturbed minimiser among the methods to choose from. The first released second
-        moments (coarse matrix) are combined with the second moments that are known from the column scales.
+        This method is for fits with the minimiser of a perturbed loss among the methods to choose from. The first
+        released second moments (coarse matrix) are averaged with second moments that follow from the column scales.
 
-        The parameters have the same meaning as in `beginning.begun`. In their order: the function that sends queries,
-        the noise mechanisms, the public facts, the public information about the design's columns, the released column
-        scales, the numbers of rows and of scores, the number of rows that a level needs, the labels of the main
-        queries, and whether counts of levels are worth their budget share.
+        Parameters
+        ----------
+        ask : Ask
+            Function that sends queries to the data and returns noisy releases.
+        by : Noises
+            Noise mechanisms, one for each kind of query.
+        public : PublicFacts
+            Public information about the fit, such as numbers of rows.
+        box : PublicBox
+            Public information about the design's columns.
+        scales : Scales
+            Released centres and scales of columns and response.
+        sizes : Sizes
+            Numbers of rows and of scores, before rows of rare levels are left out.
+        needed : float
+            Smallest number of rows at which the coefficient of a factor level can be estimated.
+        share_of : tuple of str
+            Labels of the main queries. The budget shares of optional queries are parts of the main queries' shares.
+        worth : bool
+            Whether the information in the counts of factor levels is worth the budget share of these counts.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
@@ -244,7 +261,8 @@ class Adaptive:
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
     """Return the noise sd of an off-diagonal entry of the first released second moments (coarse matrix).
 
-    The matrix is the sum of the outer products v v' over rows v of m columns and the response, clipped to length 1.
+    The matrix is the sum of the outer products v v' over rows v. A row contains m columns and the response, and is
+    clipped to length 1.
     """
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
@@ -272,11 +290,12 @@ class ForecastLaws:
 def carries_steps(
     by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = UNINFORMATIVE
 ) -> bool:
-    """Return whether the Hessian of Newton steps is expected to exceed its noise, from public information alone.
+    """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
 
-    If the Hessian does not exceed its noise, optional queries are not worth their budget share. A single release of
-    second moments with the whole budget is then less noisy than a release with the budget that remains after the first
-    stages of `Adaptive`.
+    The relative noise is the largest eigenvalue of the noise, divided by a typical eigenvalue of the Hessian. Both are
+    expected values, computed from public values alone. Beyond the limit, the releases of optional queries are not worth
+    their budget share. A single release of second moments with the whole budget is then less noisy than a release with
+    the budget that remains after the first stages of `Adaptive`.
 
     Parameters
     ----------
@@ -291,8 +310,7 @@ def carries_steps(
     rows : float
         Number of rows.
     most : float
-        Limit of the Hessian's relative noise: the largest eigenvalue of the noise divided by a typical eigenvalue of
-        the Hessian. At or above this limit the Hessian is treated as not exceeding its noise.
+        Limit of the relative noise of the Hessian.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(ForecastLaws(part, relation), by, columns)
@@ -300,9 +318,9 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the noise of the first released second moments (coarse matrix) if released with the whole budget.
+    """Return the relative noise of the first second moments (coarse matrix), if released with the whole budget.
 
-    The noise is sqrt(c + 1) times the noise sd of an off-diagonal entry, divided by the number of rows, for c
+    The relative noise is sqrt(c + 1) times the noise sd of an off-diagonal entry, divided by the number of rows, for c
     standardised columns and the response. The largest eigenvalue of the noise matrix is about twice as large.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
@@ -310,11 +328,11 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 
 
 def coarse_share(noise: float) -> float:
-    """Return the budget share of the first released second moments (coarse matrix), if a perturbed minimiser follows.
+    """Return the budget share of the first second moments (coarse matrix) in a fit that minimises a perturbed loss.
 
     Parameters
     ----------
     noise : float
-        Noise of the coarse matrix if released with the whole budget, from `coarse_noise`.
+        Relative noise of the coarse matrix if released with the whole budget, from `coarse_noise`.
     """
     return float(np.clip(noise / MATRIX_NOISE, *COARSE_WITHIN))

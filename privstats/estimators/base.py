@@ -100,9 +100,9 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 
 @dataclass(frozen=True, eq=False)
 class ByBranch(Mapping[str, float]):
-    """Expected interval lengths by branch (method of estimation); a length is computed only on access.
+    """Expected interval lengths, one for each branch (method of estimation); a length is computed when it is read.
 
-    A plan (the list of all possible queries, made without data) accesses no length and therefore computes none.
+    A plan (the list of all possible queries, made without data) reads no length, so no length is computed for a plan.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class ByBranch(Mapping[str, float]):
 
 
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
-    """Return the noise sd of an off-diagonal entry of the sum of products x x' over rows x clipped to length 1.
+    """Return the noise sd of an off-diagonal entry of the sum of outer products x x' over rows x clipped to length 1.
 
     For rows clipped to length R, the noise sd is R^2 times as large.
     """
@@ -146,7 +146,7 @@ def sd_of(law: Any) -> float:
 
 
 def score_sd(ask: Laws, question: Question, by: Noises) -> float:
-    """Return the noise sd of a coordinate of a sum of scores, released with or without the products of scores."""
+    """Return the noise sd of a coordinate of the sum of scores; the release may also contain products of scores."""
     law = ask.law(question, by=by.vector)
     if isinstance(question.within, SumAndProducts):
         within, unit = question.within, 1 / question.within.corner
@@ -172,7 +172,11 @@ FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:
-    """Return an instance of the estimator with the user's options; raise an error for an unknown option."""
+    """Return an instance of the estimator with the user's options; raise an error for an unknown option.
+
+    The argument `mech` is the name of the method in the error message. The arguments `fixed` are fields of the
+    estimator that the model sets.
+    """
     own = {f.name for f in fields(estimator)} - set(FIXED)
     for name in options:
         if name not in own:
@@ -182,7 +186,9 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
 
 
 def check_tail(tail: object) -> None:
-    """Raise an error if `tail`, the assumption about long scores that a histogram's noise hides, is not in `CHOICES`.
+    """Raise an error unless the option `tail` is "usual" or "cautious".
+
+    The option is the assumption about long scores that are too few to exceed the noise of a released histogram.
 
     Raises
     ------
@@ -204,7 +210,7 @@ def check_switch(name: str, value: object) -> None:
 
 
 def check_split(split: Any) -> None:
-    """Raise an error unless `split`, the budget share of objective perturbation's linear term, is in (0, 1).
+    """Raise an error unless `split`, the budget share of the linear term in objective perturbation, is in (0, 1).
 
     Raises
     ------

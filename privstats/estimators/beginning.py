@@ -18,7 +18,10 @@ from privstats.sets.vectors import Products, Squares
 
 
 def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[float, float]:
-    """Release the mean and the standard deviation of the model's offset, in units of the linear predictor."""
+    """Release the mean and the standard deviation of the model's offset, in units of the linear predictor.
+
+    Both are 0 in a model without offset. The standard deviation is also 0 if the variance is below its noise.
+    """
     if not box.design.offset:
         return 0.0, 0.0
     low, high = box.design.offset_bounds
@@ -39,7 +42,7 @@ def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[flo
 
 
 def scales_of(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox) -> tuple[Scales, Sizes]:
-    """Release scales of the columns, and the numbers of rows and of scores if these numbers are not public."""
+    """Release the scales of the columns, and the numbers of rows and of privacy units if these numbers are private."""
     scales = column_scales(ask, by, box, public.used)
     released = (scales.rows, scales.rows_sd) if public.used is None else ()
     return scales, replace(sizes_of(ask, by, public, scales.rows), released=released)
@@ -71,13 +74,14 @@ def begun(
     scales : Scales
         Released centres and scales of columns and response.
     sizes : Sizes
-        Numbers of rows and scores, before rows of rare levels are left out.
+        Numbers of rows and of scores (one score for each row or for each privacy unit), before rows of rare levels are
+        left out.
     needed : float
         Smallest number of rows at which the coefficient of a factor level can be estimated.
     share_of : tuple of str
         Labels of the main queries. The budget shares of optional queries are parts of the main queries' shares.
     worth : bool
-        Whether optional queries are worth their budget share.
+        Whether the information in the releases of optional queries is worth the budget share of these queries.
     """
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of, worth)
@@ -102,14 +106,14 @@ def begun_about(
 ) -> Problem:
     """Return the estimation problem of a loss that starts from the least-squares fit of a transformed response.
 
-    The other parameters have the same meaning as in `begun`.
+    Parameters that are not listed have the same meaning as in `begun`.
 
     Parameters
     ----------
     ask : Ask
         Function that sends queries to the data and returns noisy releases.
     about : TransformedAsk
-        Function like `ask`, whose queries are about rows with the transformed response.
+        Function that sends queries about the same rows with the transformed response.
     item : str
         Label of the query for the Hessian. The noise of the Hessian determines which levels are kept in the fit.
     least : float

@@ -67,8 +67,8 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # size of the noise that separates equal responses, in half-ranges; less noise makes sampling slow
-NOISE_SHARE = 0.3  # kernels are widened until noise is at most this share of the Hessian's smallest eigenvalue
+JITTER = 2.0**-11  # noise that separates equal responses, in half-ranges of the response; small noise slows sampling
+NOISE_SHARE = 0.3  # a kernel is widened until the noise is at most this share of the Hessian's smallest eigenvalue
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class ClippedMeans:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget shares, by name of the query."""
+        """Budget share of each query, by name of the query."""
         shares = SHARES[self.noises.shares]
         return shares if self.sums is None else {**shares, "sums": 1 - shares["scales"]}
 
@@ -63,7 +63,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if below_noise(scales):  # the lengths rest on a guessed variance: they only select the method
+            if below_noise(scales):  # the variance is a guess: its lengths only select the method
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -74,7 +74,7 @@ class ClippedMeans:
         matrix, shift = design.to_original()
         known = dict(estimate.diagnostics)
         if "sigma" in known:
-            known["sigma"] *= design.response_half  # from half-ranges to the user's unit
+            known["sigma"] *= design.response_half  # converted from half-ranges of the response to its own unit
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:

@@ -29,7 +29,7 @@ from privstats.sets.vectors import Fractions
 COUNTS = Laplace()  # mechanism that releases numbers of rows
 FINEST = 6  # if no step is declared, the step of the public grid is about 10^-FINEST times the range
 LEAST = 500  # smallest number of points of a coarser grid: rounding moves a value by at most 1/1000 of the range
-DOUBLE_BITS = 50  # a grid's step is at least 2^-50 of the largest value, so that double precision can count the points
+DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest value, so that points are numbered exactly
 
 DEPENDENT = (
     "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
@@ -56,7 +56,7 @@ class ColumnFacts:
     levels : int
         Number of declared levels; 0 for a numeric column.
     between : bool
-        Whether values may lie between grid points; then they are rounded to the grid.
+        Whether values may lie between grid points and are therefore rounded to the grid.
     """
 
     code: str
@@ -73,14 +73,15 @@ class ColumnFacts:
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
-        """Return grid points rounded to the decimals of the grid's step: 20.7 in place of the float 207 * 0.1."""
+        """Return grid points, rounded to the number of decimals of the grid's step: 20.7 for the float 207 * 0.1."""
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
     def around(self, ends: FloatArray) -> FloatArray:
         """Return endpoints of intervals, shape (..., 2), moved outwards by the largest rounding error of the values.
 
-        Only on the finest grid, endpoints at zero and at the column's bounds are treated as exact and are not moved.
+        The largest rounding error is half a step if values are rounded to the grid, and otherwise 0. On the finest
+        grid, endpoints at zero and at the column's bounds are treated as exact and are not moved.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
@@ -154,12 +155,12 @@ def finest_step(low: float, high: float) -> float:
 
 
 def _finest(low: float, high: float) -> float:
-    """Return the smallest step at which double precision can count the points of a grid in the range."""
+    """Return the smallest step of a grid on [low, high] whose points can be numbered exactly in double precision."""
     return math.ldexp(max(abs(low), abs(high)), -DOUBLE_BITS)
 
 
 def spelled(columns: Sequence[ColumnFacts], values: FloatArray) -> FloatArray:
-    """Return values, shape (columns times groups, ...), rounded to the decimals of the grid of their column."""
+    """Return values, shape (columns times groups, ...), rounded to the number of decimals of the columns' grids."""
     parts = np.split(values, len(columns))
     return np.concatenate([column.spelled(part) for column, part in zip(columns, parts, strict=True)])
 
@@ -205,7 +206,7 @@ class Grouping:
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
-        """Return the query for the values of column j; `about` is the approximate number of values in each group."""
+        """Return the query for the values of column j; `about` has the approximate number of values in each group."""
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 
@@ -222,8 +223,8 @@ class RowNumbers:
 
     Parameters
     ----------
-    each : ndarray, shape (cells,)
-        Number of rows in each group, at least 1.
+    each : ndarray, shape (groups,)
+        Number of rows in each group, at least 1; a single number if there are no groups.
     certain : bool
         Whether the numbers count used rows only; False if some of the counted rows may have missing values.
     diagnostics : mapping of str to float
