@@ -187,7 +187,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        # Interval lengths are averaged harmonically over coefficients. A coefficient without an interval has length inf.
+        # Interval lengths are averaged harmonically over coefficients; without an interval the length is inf.
         if len(self.branches) > 1:
             fewer = 1 / max(levels.told(box), 1 / box.c)
 
@@ -318,7 +318,7 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the relative noise of the first second moments (coarse matrix), if released with the whole budget.
+    """Return the relative noise of the rough second moments (coarse matrix), if released with the whole budget.
 
     The relative noise is sqrt(c + 1) times the noise sd of an off-diagonal entry, divided by the number of rows, for c
     standardised columns and the response. The largest eigenvalue of the noise matrix is about twice as large.
@@ -328,7 +328,7 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 
 
 def coarse_share(noise: float) -> float:
-    """Return the budget share of the first second moments (coarse matrix) in a fit that minimises a perturbed loss.
+    """Return the budget share of the rough second moments (coarse matrix) in a fit that minimises a perturbed loss.
 
     Parameters
     ----------

@@ -1,11 +1,10 @@
 """The constants of the estimators: multiples of a noise standard deviation, shares, and limits.
 
-The fits release second moments of the standardised columns and the response first; the comments call this matrix the
-first second moments, and other modules call it the coarse matrix. The symbol m is the number of coordinates of a score.
-Lengths of rows and scores are in standard deviations of a coordinate, so that a typical length is sqrt(m). "Noise sds"
-are standard deviations of the noise of a released value. All constants are public. ``python -m benchmarks.constants``
-measures coverage and interval length with each constant halved and doubled. Budget shares are in the mapping `SHARES`
-of each estimator's module.
+Fits start with a release of rough second moments of the standardised columns and the response; other modules call these
+moments the coarse matrix. The symbol m is the number of coordinates of a score. Lengths of rows and scores are in
+standard deviations of a coordinate, so that a typical length is sqrt(m). "Noise sds" are standard deviations of the
+noise of a released value. All constants are public. ``python -m benchmarks.constants`` measures coverage and interval
+length with each constant halved and doubled. Budget shares are in the mapping `SHARES` of each estimator's module.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 MOST_CENTER = 0.999  # largest absolute value of a column's released mean, in half-ranges of the column's bounds
 WIDE = 5.0  # columns are clamped to this many column scales when scales are released a second time
 READABLE = {"normal": 19.0, "pure": 28.0}  # least number of rows of kept factor levels, in noise sds of a Hessian entry
-READ_IF_HELD = 8.0  # READABLE for fits in which a ridge limits the lengths of rows at rare factor levels
+READ_IF_HELD = 8.0  # like READABLE (least number of rows of kept levels), for fits in which a ridge limits row lengths
 MOST_LEFT_OUT = 0.25  # rare levels are left out of the fit only if they contain at most this share of the rows
 TWO_ENDED = 0.6  # a response may have two values if its variance exceeds this share of the largest variance at its mean
 RARE_YES = 0.1  # a value of a two-valued response is rare if less than this share of the rows has the value
@@ -24,33 +23,33 @@ LEAST_RANKS = 5.0  # a scale is released as an order statistic only if (rows x b
 TAIL_SHARE = (0.03, 0.3)  # limits of p, if a column's scale is computed from the (1 - p)-quantile of |x - median|
 NARROWEST = 1e-5  # lower limit of scales and distances (in half-ranges) and of smoothing widths (in residual scales)
 LEAST_SPREAD = 1.8  # a scale is at least (noise sd of a column's mean) / LEAST_SPREAD, because many values may be equal
-COARSE_WITHIN = (0.06, 0.25)  # limits of the budget share of the first second moments in fits with a perturbed loss
-COARSE_BESIDE = 0.19  # largest budget share of the first second moments in fits whose Hessian gets the same share
-AGAIN = 0.7  # budget of the second moments of whitened rows, divided by the budget of the first second moments
+COARSE_WITHIN = (0.06, 0.25)  # limits of the budget share of the rough second moments in fits with a perturbed loss
+COARSE_BESIDE = 0.19  # largest budget share of the rough second moments in fits whose Hessian gets the same share
+AGAIN = 0.7  # budget of the second moments of whitened rows, divided by the budget of the rough second moments
 HELD_NOISE = 0.1  # rows are clipped to the length at which the noise of second moments is this share of the moments
 SECOND_HELD = 0.4  # whitened rows are clipped to the length at which noise is this share of the least eigenvalue
 HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of (clipping length of rows)^2 / (number of columns) for second moments
 
 # --- least squares and Huber's loss by the minimiser of a perturbed loss (module perturbed_least_squares)
 TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term; the remaining share is for the ridge
-BOUNDED_TILT = 0.88  # TILT_SHARE for losses of limited curvature; larger ridges permit more curvature and less clipping
+BOUNDED_TILT = 0.88  # share of the linear term for losses of limited curvature; larger ridges permit less clipping
 BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, divided by the number of rows, for losses of limited curvature
 SUM_SEEN = 0.3  # a sum of squared scores below this share of its expectation is assumed to miss rare large scores
 SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a share of the expected score variance
 
-# --- first released second moments (coarse matrix) and starting coefficients (module preconditioner)
+# --- rough second moments (coarse matrix) and starting coefficients (module preconditioner)
 MOST_STEPS = 2.3  # Newton steps for means are used only if privacy lengthens intervals by at most this factor
-MOST_FIRST_NOISE = 0.375  # largest noise of the first second moments (sqrt(columns) x entry sd) at which steps converge
+MOST_FIRST_NOISE = 0.375  # largest noise (sqrt(columns) x entry sd) of rough second moments at which steps converge
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
 # --- histograms of score lengths, and counts that noise hides (module histogram)
 VISIBLE = 2.3  # a count, sum or eigenvalue above this many noise sds is treated as real; false alarm rate .01
-AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # VISIBLE for bins that follow bins below noise; false alarms: 1e-5, 1e-4
+AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # like VISIBLE, for counts beyond bins below noise; false alarms 1e-5, 1e-4
 WIDE_WINDOWS = (4, 8)  # numbers of bins with counts below noise that are summed to detect a slowly decreasing tail
 RESIDUE = 1.0  # in histograms of score lengths, counts below noise may exceed fitted counts by this many noise sds
 FALLING = 1.1  # ratio of successive extrapolated counts, divided by the ratio of the last counts above noise
 ALONG_SEEN = 4.0  # at most the share sqrt(ALONG_SEEN / m) of clipped score lengths affects one of m coefficients
-ALONG_HIDDEN = 2.0  # ALONG_SEEN for scores in bins of the histogram of score lengths with counts below noise
+ALONG_HIDDEN = 2.0  # like ALONG_SEEN, for scores in bins of the histogram of score lengths with counts below noise
 PER_BIN = 5  # number of lengths, equally spaced on a log axis, that represent a bin of the histogram
 
 # --- choice between noisy moments and Newton steps (modules histogram, adaptive, least_squares, sufficient_statistics)
@@ -97,7 +96,7 @@ PILOT_RIDGE = 0.3  # smallest eigenvalue of the Hessian in the first quantile fi
 
 # --- steps of a quantile regression (module quantile_regression)
 CLIPPED_AT = 10.0  # largest absolute value of the standardised response in the starting least-squares fit
-NEAR_ORDER = 0.8  # the response's scale is computed from this quantile of |response - median|
+NEAR_ORDER = 0.8  # the response's scale is computed from the quantile of |response - median| with this probability
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales
 SECOND_WIDTHS = (0.5, 0.3)  # smoothing half-widths of second steps; wide smoothing biases slopes if scales vary with x
 CHECK_RADIUS = 1.5  # clipping radius of scores in quantile steps on smoothed losses, divided by sqrt(coordinates)

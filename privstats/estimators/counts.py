@@ -89,7 +89,7 @@ class Mode:
     mechanism : Mechanism
         Mechanism that chooses the bin or level.
     neighbors : Neighbors
-        The neighbouring relation.
+        Neighbouring relation: which two data sets count as neighbours.
     """
 
     bins: Any = None

@@ -1,6 +1,6 @@
-"""Vectors, one for each row, whose second moments are released.
+"""Vectors of entries, one vector for each row of the data, whose second moments are released.
 
-A factor with many levels adds no more to a vector's length than a numeric column.
+A factor with many levels adds no more to the length of a vector than a numeric column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
-MOST_CONDITION = 1e10  # largest condition number at which a factor's contrasts are taken to identify its levels
+MOST_CONDITION = 1e10  # largest condition number of contrasts at which the levels of a factor are treated as identified
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Entries:
         """Factors with level indicators in z, most levels first, as triples (factor, replaced columns, values).
 
         The values are the values of the replaced columns at each level. A factor is listed if its indicators replace at
-        least two columns. An interaction replaces the columns of its parts.
+        least two columns. The indicators of an interaction also replace the columns of the interacting factors.
         """
         found, left = [], set(self.box.slopes) if self.by_level else set()
         for k, factor in sorted(enumerate(self.box.design.factors), key=lambda one: -len(one[1].levels)):
@@ -75,15 +75,16 @@ class Entries:
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return the multiplier of the noise limit above which moments are preferred to another method; at most 1.
+        """Return a factor, at most 1, that favours the method of noisy moments if rows have few nonzero entries.
 
-        The noise of the other methods, whose columns are whitened, increases with the number of columns. The noise of
-        moments increases with the number of nonzero entries of a row and with the response's bounds.
+        The method of noisy moments is chosen if the noise of another method exceeds a limit; the limit is multiplied by
+        this factor. The noise of the other methods, whose columns are whitened, increases with the number of columns.
+        The noise of moments increases with the number of nonzero entries of a row and with the response's bounds.
 
         Parameters
         ----------
         most : float
-            Number of columns per nonzero entry of a row, beyond which the multiplier is below 1.
+            Number of columns per nonzero entry of a row beyond which the factor is below 1.
         """
         return min(1.0, most * self.predictors / max(self.box.c, 1))
 
@@ -131,7 +132,7 @@ class Entries:
 
     @cached_property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps (1, z) to the design's columns and the response minus offset, shape (1 + entries, c + 1)."""
+        """Matrix that maps (1, z) to the design's c columns and the response minus offset, (1 + entries, c + 1)."""
         box, own = self.box, len(self.others)
         onto = np.zeros((self.within.q + 1, box.c + 1))
         onto[-own:, self.others] = np.eye(own)
@@ -146,13 +147,13 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether z contains indicators of levels, and its predictors are linear functions of the design's columns."""
+        """Whether z contains level indicators, and all predictors in z are linear functions of the design's columns."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 
     @cached_property
     def from_columns(self) -> FloatArray:
-        """Matrix that maps the design's columns to coordinates whose moments have about equal noise, shape (c, c).
+        """Matrix that maps the c columns of the design to coordinates whose moments have about equal noise, (c, c).
 
         The coordinates are the predictors in z if `told` is true; otherwise they are the design's columns.
         """

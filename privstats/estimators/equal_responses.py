@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 
 SPAN = 2.0  # half-range of the histogram, in standard deviations of the linear predictor
 MOST_BINS = 64  # largest number of bins; each bin has two halves
-CHANCE = 3.0  # sd of a sum of squared differences with Laplace noise, divided by sqrt(sum of squared variances)
+CHANCE = 3.0  # (sd of a sum of squared differences of noisy counts) / sqrt(sum of squared variances), for Laplace noise
 
 
 def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[float, float, int]:
@@ -54,11 +54,12 @@ def has_few_values(counts: FloatArray, sd: float) -> bool:
 def uneven(counts: FloatArray, sd: float) -> bool:
     """Return whether counts vary from bin to bin by more than the counts of a smooth density.
 
-    The difference of a count from the mean of its two neighbours is squared, and the squares are added up. For a smooth
-    density the differences are due to sampling and to noise of the standard deviation `sd` only; the expected sum of
-    their squares is subtracted. The remaining sum is compared with the sum of squared counts.
+    The difference between a count and the mean of the two neighbouring counts is squared, and the squares are added up.
+    For a smooth density the differences are due only to sampling and to noise of standard deviation `sd`. The sum of
+    squares that this sampling and noise are expected to cause is subtracted, and the remaining sum is compared with the
+    sum of squared counts.
     """
-    chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of a difference if the density is smooth
+    chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of each difference, if the density is smooth
     differences = counts[1:-1] - (counts[:-2] + counts[2:]) / 2
     noise = VISIBLE * CHANCE * float(np.sqrt((chance**2).sum()))
     excess = float((differences**2).sum() - chance.sum()) - noise

@@ -1,4 +1,4 @@
-"""Noise covariance of estimates without a released Hessian, computed with synthetic rows uniform in their bounds."""
+"""Noise covariance of estimates without a released Hessian, computed with synthetic rows, uniform between bounds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from privstats.inference.noise import Loading
 from privstats.mechanisms.random import public_stream
 from privstats.numerics.law import FloatArray
 
-FILLING = 4096  # number of synthetic rows that are uniform in their bounds
+FILLING = 4096  # number of synthetic rows
 FILLED = "if the predictors fill their bounds"
 DENSITY = 4.0  # assumed density of the response at its quantile, in 1 / half-range: the density of N(0, 0.1^2) at 0
 LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"
 
 
 def filling_rows(box: PublicBox) -> FloatArray:
-    """Return synthetic rows, shape (rows, c).
+    """Return synthetic rows of the c columns of a design, shape (rows, c).
 
     Numeric columns are uniform between their bounds, and the levels of a factor are equally frequent.
     """
@@ -49,7 +49,10 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
 
 
 def noise_through(hessian: FloatArray, noise: Loading) -> FloatArray:
-    """Return the covariance of ``hessian^-1 noise``, the noise in the estimate; NaN if the Hessian is NaN."""
+    """Return the covariance, shape (c, c), of the noise in an estimate: ``hessian^-1`` times the noise of the score.
+
+    The result is NaN if the Hessian is NaN.
+    """
     if not np.isfinite(hessian).all():
         return np.full(hessian.shape, np.nan)
     inverse = np.linalg.pinv(hessian, hermitian=True)

@@ -22,7 +22,7 @@ class BySteps(Protocol):
     def shares(self) -> Mapping[str, float]: ...
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the coarse matrix at which Newton steps converge.
+        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
         The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
         of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
@@ -32,10 +32,11 @@ class BySteps(Protocol):
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
     """Return the noise of the coarse matrix, divided by the largest noise at which Newton steps converge.
 
-    The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns of
-    variance 1. If the returned ratio exceeds 1, the steps may diverge. For example, let the coefficient vector of a
-    logit with 3 predictors have the length 1.8. With noise .3 (before the division), the estimate had the length 37 in
-    one of 7 fits; with noise .15, the length of the estimate was at most .9.
+    The coarse matrix is the first release of second moments. The noise is sqrt(c) times the noise sd of an off-diagonal
+    entry, divided by the number of rows, for c columns of variance 1. If the returned ratio exceeds 1, the steps may
+    diverge. For example, let the coefficient vector of a logit with 3 predictors have the length 1.8. With noise .3
+    (before the division), the estimate had the length 37 in one of 7 fits; with noise .15, the length of the estimate
+    was at most .9.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.vectors import Fractions, Squares
 
-NULL = 1e-8  # size below which an entry of a unit vector in a null space is a rounding error
+NULL = 1e-8  # absolute value below which an entry of a unit vector in a null space is a rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class StandardFrame:
         return self.K[: self.c, :-1]
 
     def mapped(self, R: FloatArray) -> StandardFrame:
-        """Return the frame of the predictors h'R in place of h.
+        """Return the frame of the predictors h'R, linear combinations of the standardised predictors h of a row.
 
         The matrix R, shape (c, c), is block-diagonal: it combines columns of the same group in `parts` only.
         """
@@ -142,7 +142,7 @@ class PublicBox:
 
     @cached_property
     def offset(self) -> tuple[float, ...]:
-        """Coefficient of the model's offset in the linear predictor; an empty tuple for a model without offset.
+        """Coefficient of the model's offset in the linear predictor, as a tuple; empty for a model without offset.
 
         In a model without a link function, the linear predictor is in half-ranges of the response.
         """
@@ -166,23 +166,23 @@ class PublicBox:
 
     @cached_property
     def entries(self) -> FloatArray:
-        """Matrix that maps a row z to predictors and response minus offset, in [-1, 1], shape (width, slopes + 1)."""
+        """Matrix, shape (width, slopes + 1), that maps a row to predictors and response minus offset, in [-1, 1]."""
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
     @cached_property
     def usual(self) -> FloatArray:
-        """Limits of predictors and response for the release of scales, as shares of their bounds, shape (slopes + 1,).
+        """Limits to which predictors and response are clamped when scales are released, shape (slopes + 1,).
 
-        A column with a declared scale has bounds far beyond this scale. Without a limit, the noise of the column's
-        released variance would exceed the variance.
+        A limit is a share of the column's bounds. A column with a declared scale has bounds far beyond this scale.
+        Without a limit, the noise of the column's released variance would exceed the variance.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
 
     @cached_property
     def two_ended(self) -> NDArray[np.bool_]:
-        """Mask of the columns coded by -1 and 1 only, such as dummies, shape (c + 1,); False for the response."""
+        """Mask of columns whose only values are -1 and 1, such as dummies, shape (c + 1,); False for the response."""
         two = np.zeros(self.c + 1, dtype=bool)
         for factor in self.design.factors:
             two[list(factor.columns)] = (np.abs(np.asarray(factor.contrasts, dtype=float)) == 1).all(axis=0)
@@ -351,7 +351,7 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
     known[-1] = spared
-    asked = np.argsort(known, kind="stable")  # the query starts with the columns whose squares are released
+    asked = np.argsort(known, kind="stable")  # columns whose squares are released come first in the query
     within = Squares(len(asked), counted=used is None, squared=int((~known).sum()))
     columns = (box.entries / box.usual)[:, asked]
     release = ask(Sum("scales", WeightedColumns(columns), within=within), by=by.columns)
@@ -496,7 +496,7 @@ def ranked_scales(
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # the quantile misses rare large responses, so the first scale sets a further lower limit
+        if j == box.c:  # the quantile misses rare large responses, so the scale from stage 0 sets a further lower limit
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
         else:
@@ -523,15 +523,20 @@ class KnownMoments:
     variance: FloatArray
 
     def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return k x k matrices of values and variances; only the last entry, the response's mean square, is known."""
+        """Return the known second moments and the variances of their errors, if only the response's moment is known.
+
+        Both matrices have the shape (k, k). The last diagonal entry is the mean square of the response; all other
+        values are zero, and their variances are infinite.
+        """
         value, variance = np.zeros((k, k)), np.full((k, k), np.inf)
         value[-1, -1], variance[-1, -1] = self.value[-1, -1], self.variance[-1, -1]
         return value, variance
 
     def mapped(self, R: FloatArray) -> KnownMoments:
-        """Return the second moments of the predictors h'R in place of h, and of the response, which stays the same.
+        """Return the second moments of the response and of the predictors h'R, for standardised predictors h.
 
-        An entry is unknown if an unknown entry is part of it. Errors of different entries are treated as independent.
+        A new entry is a weighted sum of the present entries; it is unknown if an unknown entry has a nonzero weight.
+        Errors of different entries are treated as independent.
         """
         both = np.eye(len(self.value))
         both[:-1, :-1] = R
@@ -542,7 +547,7 @@ class KnownMoments:
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the second moments that follow from the released sums and sums of squares.
+        """Return the second moments that follow from the released sums of columns and sums of their squares.
 
         Parameters
         ----------
@@ -579,11 +584,11 @@ class KnownMoments:
 
 
 def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return scales with an enlarged scale of a response that may have two values, and second moments, shape (c + 1,).
+    """Return the scales, enlarged for a response that may have two values, and the second moments that result.
 
-    The second moments are the variances of columns and response in units of the squared scales. If ``scales.rarer`` is
-    finite, the response's scale is enlarged so that the square of either standardised value is at most `HELD_LEAST`
-    times c + 1; otherwise the rarer value would make rows long.
+    The second moments, shape (c + 1,), are the variances of columns and response, divided by the squared scales. If
+    ``scales.rarer`` is finite, the response may have two values. Its scale is then enlarged so that the square of
+    either standardised value is at most `HELD_LEAST` times c + 1; otherwise rows with the rarer value would be long.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):

@@ -2,9 +2,9 @@
 
 If many values are equal, order statistics that are drawn on a fine grid fall between the values, and the endpoints of
 an interval may be wrong by the distance between two values. Order statistics that are drawn on the grid of the values
-do not have this error. A wrong result of the test only makes intervals longer: unless a precise release shows that
-nearly all values lie on the grid, the values are treated as rounded to the grid. Zeros lie on every grid and are not
-counted.
+do not have this error. Values are treated as exact only if a precise release shows that nearly all values lie on the
+grid; otherwise they are treated as rounded to the grid. A wrong result of the test therefore only makes intervals
+longer. Zeros lie on every grid and are not counted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from privstats.mechanisms.additive.cube import Cube
 from privstats.privacy.release import Release
 from privstats.sets.vectors import Fractions
 
-CANDIDATES = 3  # number of decimal grid steps tested: the coarsest ones that fit into the range
+CANDIDATES = 3  # number of grid steps tested: the largest powers of ten within the range
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
 DOUBT = 1.3  # the released count of values off the grid may exceed `OFF` x rows by this many standard errors
-CLEAR = 0.1  # values are treated as exact, not as rounded, if the count's error is at most this share of the rows
+CLEAR = 0.1  # values are treated as exact, not as rounded, if a count's error is at most this share of the rows
 LARGEST_ERROR = 0.28  # largest std error of a count, divided by the rows; with a larger error no grid is accepted
 
 

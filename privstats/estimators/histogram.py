@@ -87,9 +87,9 @@ class Whole(NamedTuple):
 
 
 def edges(low: float, cap: float) -> tuple[float, ...]:
-    """Return the upper edges of the bins of a histogram of row or score lengths.
+    """Return the upper edges of the bins of a histogram of lengths of rows or scores.
 
-    The edges are `low` times powers of sqrt 2, and a last edge above the largest possible length `cap`.
+    The edges are `low` times powers of sqrt 2. The last edge is above `cap`, the largest possible length.
     """
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
     last = max(cap, low * 2 ** (bins / 2 - 0.25)) * 1.000001
@@ -172,11 +172,11 @@ class Lengths:
         return cls(np.repeat(filled / PER_BIN, PER_BIN), lengths, hidden, sd)
 
     def excess(self, radius: float) -> float:
-        """Return the sum over rows of (length - radius)+, the length that clipping at the radius removes."""
+        """Return the sum over rows of max(length - radius, 0), the length that clipping at the radius removes."""
         return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
 
     def square_excess(self, radius: float) -> float:
-        """Return the sum over rows of (length^2 - radius^2)+, the trace that clipping removes from second moments."""
+        """Return the trace that clipping removes from second moments: the sum over rows of (length^2 - radius^2)+."""
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
@@ -288,12 +288,12 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return counts that add up to `total`: counts up to bin `last` are shifted evenly, but not below zero."""
+    """Return counts that add up to `total`; counts up to bin `last` are shifted by one number, but not below zero."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
     kept = np.arange(1, len(ordered) + 1)
-    shifts = (np.cumsum(ordered) - rest) / kept  # shift for each k, if exactly the k largest counts remain positive
+    shifts = (np.cumsum(ordered) - rest) / kept  # the shift for each k, if exactly the k largest counts stay positive
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
     return np.r_[np.maximum(visible - shift, 0.0), tail]
@@ -453,10 +453,11 @@ _PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the 
 
 @cache
 def reference_sizes(m: int) -> FloatArray:
-    """Return assumed score lengths |w||e|, for nearly normal rows w and errors e with a t distribution (10 df).
+    """Return assumed score lengths |w||e| for nearly normal rows w and errors e with a t distribution (10 df).
 
-    Entries of w are normal times lognormal(.1); the sum of their squares is approximated by a gamma variable of the
-    same mean and variance. Quantiles are taken at quasi-random points: no random numbers are drawn.
+    The result has the shape (SYNTHETIC_ROWS,). Each of the m entries of w is a normal variable times a lognormal(.1)
+    variable; the sum of squared entries is approximated by a gamma variable with the same mean and variance. The
+    lengths are computed from quantiles at quasi-random points, so no random numbers are drawn.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

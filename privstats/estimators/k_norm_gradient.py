@@ -45,7 +45,7 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.03,
     "meat": 0.17,
 }
-CLIP = 1.0  # limit to which residuals are clipped when their scale is released, in half-ranges of the response
+CLIP = 1.0  # residuals are clipped to this limit when their scale is released, in half-ranges of the response
 LEAST_RESIDUAL = 1e-3  # lower limit of the residual scale, in half-ranges of the response
 AT_BOUND = 0.98  # l1 norm of the estimate, divided by theta_bound, above which a note warns of the bound's effect
 
@@ -86,7 +86,10 @@ class ChosenLeastSquares(ABC):
         """Mechanism that draws the coefficients."""
 
     def noise(self, law: Law, hessian: FloatArray) -> Loading:
-        """Return the noise of the sum of scores at the drawn coefficients, given the Hessian."""
+        """Return the noise of the sum of scores at the drawn coefficients.
+
+        The noise is a matrix times a vector of the distribution `law`; the matrix may depend on the Hessian.
+        """
         return Loading(np.eye(len(hessian)), law)
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
@@ -108,7 +111,7 @@ class ChosenLeastSquares(ABC):
     def _with_intervals(
         self, ask: Ask, public: PublicFacts, box: PublicBox, theta: FloatArray, chosen: Release
     ) -> NormalEstimate:
-        """Release the Hessian and the score variance; remove the ridge's bias by a Newton step; return the estimate."""
+        """Release the Hessian and the score variance; remove the bias of the ridge; return the estimate."""
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
         levels = replace(KeptLevels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
@@ -223,7 +226,7 @@ def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, 
 
 
 def of_columns(box: PublicBox) -> FloatArray:
-    """Return the matrix that maps the vector (1, predictors) to the design's columns, shape (slopes + 1, c)."""
+    """Return the matrix that maps (1, predictors) to the c columns of the design, shape (slopes + 1, c)."""
     q = len(box.slopes)
     onto = np.zeros((q + 1, box.c))
     if box.intercept is not None:

@@ -47,7 +47,7 @@ MEDIAN = 0.6744897501960817  # median of the absolute value of a standard normal
 
 
 def hessian_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an off-diagonal entry of the Hessian, if rows are clipped to length 1."""
+    """Return the noise sd of an off-diagonal entry of the m x m Hessian, if rows are clipped to length 1."""
     return entry_sd(ask, Sum("hessian", lambda block: block, within=Products(m)), by)
 
 
@@ -94,7 +94,7 @@ class Lengthened:
         psi : float
             Upper bound on |psi|, the derivative of the loss, in standard deviations of psi.
         sizes : Sizes
-            Numbers of rows and of scores.
+            Numbers of rows and of scores (one score for each row, or for each privacy unit).
         folded : bool
             Whether the scores of one privacy unit (person) are added up.
         """
@@ -107,8 +107,8 @@ class Lengthened:
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
         """Return the expected interval length, divided by the length without privacy, for slightly heavy tails.
 
-        The ratio allows for the noise of the score, for the Hessian's noise times the error of the first step, and for
-        the Hessian's noise along the direction with the least information.
+        The ratio includes three effects of noise: the noise of the score, the Hessian's noise times the error of the
+        first step, and the Hessian's noise along the direction with the least information.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Lengthened:
         psi : float
             Upper bound on |psi|, the derivative of the loss, in standard deviations of psi.
         sizes : Sizes
-            Numbers of rows and of scores.
+            Numbers of rows and of scores (one score for each row, or for each privacy unit).
         """
         score, first_step, counts = asked
         m, rows = counts.within.m, sizes.rows  # type: ignore[attr-defined]
@@ -276,7 +276,7 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of the linear predictor that unidentified directions may explain: the sd of the response."""
+        """Bound on the sd of the linear predictor's part along unidentified directions: the response's sd."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -321,7 +321,10 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """Take the first step (stage 3b); return the score, the coefficients after the step, and the score's metric.
+        """Release the first score and take the first step (stage 3b).
+
+        The result has three parts: the score, the coefficients after the step, and the metric in which the score was
+        released.
 
         Scores are clipped at a radius that is computed from public values and the released residual scale. The first
         step makes the final step short. The error of the final step due to the Hessian's noise is proportional to the
@@ -387,18 +390,18 @@ class Steps(OneStep):
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
         """Return a lower bound on the sum of squared residuals, and the part of the sum that the histogram misses.
 
-        Both results are divided by `variance`. The histogram of score lengths may miss rare outcomes: their scores lie
-        beyond a gap in the histogram, and their number in each bin is smaller than the noise. An upper bound on the sum
-        is known from the first release of second moments. The sum of all squared residuals, without clipping, is wanted
-        in two cases:
+        Both results are divided by `variance`. The histogram of score lengths may miss rare outcomes: the scores of
+        rare outcomes lie beyond a gap in the histogram, and their number in each bin is below the noise. An upper
+        bound on the sum of squared residuals is known from the first release of second moments. The sum of all squared
+        residuals, without clipping, is released in two cases, unless its noise would be too large:
 
-        - the sum in the histogram is much smaller than the upper bound;
+        - the sum of squares in the histogram is much smaller than the upper bound;
         - the response may have two values, one of them rare.
 
-        A wanted sum is released unless its noise would be too large. If the noise would be too large and the response
-        may have a rare value, the sum is assumed to equal the upper bound. In all other cases without a release the
-        lower bound is 0 and the histogram is assumed to miss nothing. These cases include fits without intervals,
-        losses other than squared loss, and rows that belong to privacy units.
+        If the noise would be too large and the response may have a rare value, the sum is assumed to equal the upper
+        bound. In all other cases without a release the lower bound is 0 and the histogram is assumed to miss nothing.
+        These cases include fits without intervals, losses other than squared loss, and rows that belong to privacy
+        units.
 
         Parameters
         ----------
@@ -470,7 +473,7 @@ class Steps(OneStep):
         return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return bounds on the errors that are due to the Hessian's noise and to clipping.
+        """Return bounds on the errors of the estimate due to the Hessian's noise and to clipping.
 
         Scores are treated as linear functions of theta; for Huber's loss this is an approximation.
         """
@@ -487,7 +490,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # change of the estimate between the first and the final clipping threshold, as far as it exceeds noise
+        # the part of the estimate's change from the first to the final clipping threshold that exceeds noise
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T

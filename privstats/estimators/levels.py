@@ -26,7 +26,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions
 
-UNSEEN = 1e-8  # part of a coefficient in directions without information, beyond which it is not reported
+UNSEEN = 1e-8  # a coefficient is not reported if its part in directions without information is larger
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class LevelConstant:
     Parameters
     ----------
     factor, level : int
-        Numbers of the factor and of its level.
+        Index of the factor among all factors, and index of the level in the factor.
     direction : ndarray, shape (c,)
         Change of theta that adds 1 to the linear predictor of rows at this level and does not affect other rows.
     """
@@ -62,7 +62,7 @@ class KeptLevels:
         Directions of theta about which rows at kept levels have no information: the null space of the kept rows.
     ridge : ndarray, shape (c, c)
         Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values are
-        not long. Until `preconditioner.white_levels` has been applied, it has the amounts of numeric columns only.
+        not long. Before `preconditioner.white_levels` is applied, only entries of numeric columns are nonzero.
     needed : float
         Number of rows that a level needs to be kept.
     sd : float
@@ -109,7 +109,7 @@ class KeptLevels:
         return HELD_LEAST * (len(self.ridge) + 1)
 
     def told(self, box: PublicBox) -> float:
-        """Return the share of the coefficients, as the formula codes them, about which kept rows have information."""
+        """Return the share of the formula's coefficients about which the kept rows have information."""
         if self.keep is None:
             return 1.0
         hidden = box.design.to_original(response=False)[0] @ self.hidden
@@ -138,9 +138,9 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Release counts of factor levels; leave levels with too few rows, and their rows, out of the fit (stage L).
+    """Release counts of factor levels; leave levels with too few rows, and the rows at these levels, out (stage L).
 
-    No counts of a factor are released if sums of columns already show that each of its levels has enough rows.
+    The counts of a factor are not released if sums of columns already show that each level has enough rows.
 
     Parameters
     ----------
@@ -195,10 +195,11 @@ def readable_levels(
 
 
 def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstant, ...]:
-    """Return the constants of kept levels; levels of factors that interact with another column have no constant.
+    """Return the constant of each kept level: the number added to the linear predictor of all rows at the level.
 
     A level has a constant if the rows at all other levels have no information about exactly one direction of theta. A
-    change of theta in this direction changes the linear predictor only in rows at the level.
+    change of theta in this direction changes the linear predictor only in rows at the level. Levels of factors that
+    interact with another column have no constant.
     """
     every, found = [np.ones(len(k), dtype=bool) for k in kept], []
     for k, factor in enumerate(box.design.factors):
@@ -207,7 +208,7 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
             null = box.null_space(others)
             if null.shape[1] != 1:
                 continue
-            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]  # any row at this level
+            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]  # a row at this level
             change = 0.0 if box.intercept is None else float(null[box.intercept, 0])
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
@@ -225,7 +226,7 @@ def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
     """
     center, half = float(box.design.response_center), float(box.design.response_half)
     ends = (center - half, center + half)
-    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # bounds such as (0, 1), (1, 2), (-1, 1)
+    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # the bounds seem to be codes of two values
     if two_values or box.intercept is None or box.offset or sd**2 < TWO_ENDED * (1 - mean**2):
         return ()
     low, high = ends
@@ -295,7 +296,7 @@ def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) ->
     Parameters
     ----------
     ends : list of (int, float)
-        Position of each such column, and its number of rows with the rarer value (`rare_ends`).
+        Position of each two-valued column, and the number of rows with the column's rarer value (`rare_ends`).
     """
     ridge = np.zeros(box.c)
     for j, rarer in ((j, rarer) for j, rarer in ends if j < box.c):
@@ -344,12 +345,12 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
 
 
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
-    """Return the note on a level whose rows are kept in the fit, but whose constant does not exceed its noise.
+    """Return the note on a level whose rows are kept in the fit, but whose constant (`LevelConstant`) is below noise.
 
     Parameters
     ----------
     least : float
-        Number of rows that the level needs, divided by the number of rows at the level.
+        Number of rows at which the constant would exceed its noise, divided by the number of rows at the level.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     reference, names = one.level == factor.reference, box.design.names

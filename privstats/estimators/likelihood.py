@@ -87,8 +87,9 @@ class LikelihoodSteps:
     loss : Likelihood
         Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
-        Assumption about long scores that noise in the released histogram hides. With "cautious", more hidden long
-        scores are assumed than with "usual", and all clipped scores, not only a part, may affect the same coefficient.
+        Assumption about long scores that are too few to exceed the noise of the released histogram of score lengths.
+        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
+        removes from all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -124,7 +125,7 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",))
-        heavy = isinstance(loss.family, Gamma)  # amounts such as prices, with many long scores
+        heavy = isinstance(loss.family, Gamma)  # gamma responses (amounts such as prices) have many long scores
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
@@ -154,7 +155,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
         eta = loss.family.linked(expected) - offset
         b = np.linalg.lstsq(rows, eta, rcond=None)[0]
         return replace(start, theta=start.to_theta @ b, loss=loss, sigma=1.0)
-    mean = float(fit @ c) / float(c @ c)  # fitted value at the mean row
+    mean = float(fit @ c) / float(c @ c)  # fitted value for the mean of the rows
     slopes = (fit - mean * c) * half
     noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
     least = max(FEW_OUTCOMES, float(noise)) / scales.rows
@@ -347,12 +348,13 @@ class LikelihoodStep(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without the constants of levels that noise hides, and notes on these levels.
+        """Return the equation without the constants of levels that are below noise, and notes on these levels.
 
-        If noise hides the constant of a level, an unidentified direction of theta is close to the constant, but not
-        equal to it. The unknown coefficient of this direction would lengthen the intervals of all coefficients. Without
-        the constant in the equation, only the coefficients that depend on the constant are not reported. The rows at
-        the level remain in the fit.
+        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If the
+        constant is below noise, an unidentified direction of theta is close to the direction of the constant, but not
+        equal to this direction. The unknown coefficient of the unidentified direction would lengthen the intervals of
+        all coefficients. Without the constant in the equation, only the coefficients that depend on the constant are
+        not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -368,11 +370,11 @@ class LikelihoodStep(OneStep):
         return equation, tuple(notes)
 
     def largest_change(self, equation: EstimatingEquation, one: LevelConstant) -> float:
-        """Return a heuristic bound on the error of a level's constant.
+        """Return a heuristic bound on the error of a level's constant (`LevelConstant`).
 
-        The bound is a quotient. The numerator is the absolute score along the constant plus `VISIBLE` standard
-        deviations of this score. The denominator is the number of rows at the level times the average information of a
-        row.
+        The bound is a quotient. The numerator is the absolute score in the direction of the constant plus `VISIBLE`
+        standard deviations of this score. The denominator is the number of rows at the level times the average
+        information of a row.
         """
         most, c = equation.signal / equation.usual**0.5, self.box.intercept
         if c is None:
@@ -401,26 +403,27 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens the predictors by the information at the coefficients of the last score."""
+        """Return the whitening matrix of the predictors, weighted by the information at the pilot's coefficients."""
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
-        """Return the mean information of a row after whitening: the identity minus the ridge of rare levels, (m, m)."""
+        """Return the mean information matrix of a row after whitening, (m, m): the identity minus the levels' ridge."""
         weight = float(self.information(at).mean())
         return np.asarray(np.eye(self.m) - weight * metric.T @ self.ridge @ metric, dtype=float)
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the sum that clipping at each radius is expected to remove from scores under the model, (radii, m).
+        """Return the expected sum over rows of the parts of scores that clipping removes, shape (radii, m).
 
-        Scores of rare outcomes and small counts are skewed, and rows with long scores may be too few to exceed the
-        noise of the histogram. Therefore this part of the bias is computed from the model.
+        The expectation is computed under the model, with synthetic rows. Scores of rare outcomes and small counts are
+        skewed, and rows with long scores may be too few to exceed the noise of the histogram of score lengths. The
+        histogram alone would therefore miss this part of the clipping bias.
         """
         rows, eta = self.synthetic.rows[::EVERY_SYNTHETIC], self.eta(w)[::EVERY_SYNTHETIC]
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # synthetic rows in coordinates of w, not of the start
+        # synthetic rows, converted from coordinates of the start to coordinates of w
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
@@ -434,7 +437,10 @@ class NewtonSteps(LikelihoodStep):
         return self.sizes.scores * np.stack(between, axis=1)
 
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
-        """Release a clipped score; return the coefficients after the burn-in step k of limited length, and the step."""
+        """Release a clipped score, and take the burn-in step k; the length of the step is limited.
+
+        The result has two parts: the coefficients after the step, and the step with its released score.
+        """
         metric = self.metric(Pilot(start))
         w = start.remapped(metric)
         lengths = self.score_sizes(w, "step sizes", str(k + 1))
@@ -447,7 +453,7 @@ class NewtonSteps(LikelihoodStep):
         best = int(np.argmin((noise * tried) ** 2 * w.m + cut**2))
         B = float(tried[best])
         release = self.ask(question.inside(B), by=self.by.vector)
-        score = release.value + taken[best]  # adds back the clipped sum expected under the model
+        score = release.value + taken[best]  # the expected sum of the clipped parts is added back
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         known, V = np.linalg.eigh(self.informed(start, metric))
         squared = (noise * B / self.sizes.rows) ** 2
@@ -532,7 +538,8 @@ class NewtonSteps(LikelihoodStep):
     def doubts(self, step: Step) -> Doubts:
         """Return bias bounds for the scores' curvature along the last step, and coefficients that are not reported.
 
-        A coefficient is not reported if the last step is too long for it, or if too few rows determine it.
+        A coefficient is not reported if the last step is too long for a valid interval of the coefficient, or if too
+        few rows determine the coefficient.
         """
         names, m = self.box.design.names, self.m
         noise = float(np.trace(step.last.noise.covariance())) / m
@@ -569,7 +576,7 @@ class NewtonSteps(LikelihoodStep):
         rows, family, eta = self.synthetic.rows @ metric, self.loss.family, self.eta(start)
         along = rows @ step.step
         low, high = family.weight(eta), family.weight(family.fitted(eta + along))
-        of = rows @ through.T  # change of each coefficient per unit of a row's score
+        of = rows @ through.T  # change of each coefficient due to a unit change of a row's score
         influence = (low + high)[:, None] * of**2
         total = np.maximum(influence.sum(axis=0), 1e-300)
         moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
@@ -594,7 +601,8 @@ def effective_share(
     """Return the effective share of the rows that determine each coefficient, shape (c,).
 
     Let q be a row's contribution to a coefficient's error under the model. The share is ``(mean q^2)^2 / mean q^4``.
-    The share is computed with the coefficient at several quantiles of its distribution; the smallest is returned.
+    The share is computed for several values of the coefficient, quantiles of the distribution of its estimate, and the
+    smallest of these shares is returned.
 
     Parameters
     ----------
@@ -614,7 +622,7 @@ def effective_share(
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T
     sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
-    moved, shares = rows @ inverse @ error / sd, []  # change of eta as a coefficient changes by one std error
+    moved, shares = rows @ inverse @ error / sd, []  # change of eta if a coefficient changes by one std error
     for far in ndtri((np.arange(PLACES) + 0.5) / PLACES):
         there = family.fitted(eta[:, None] + far * moved)
         q2 = family.weight(there) * of**2

@@ -89,7 +89,7 @@ def with_marginal_effects(
 
 
 def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
-    """Return pairs (dummies, factor index) for the factors whose columns are all dummies."""
+    """Return the factors whose columns are all dummies, as pairs (dummy columns, index of the factor)."""
     found: list[tuple[Dummies, int]] = []
     claimed: set[int] = set()
     for k, factor in enumerate(design.factors):
@@ -107,7 +107,10 @@ def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
 
 
 def lost_effects(design: Any, levels: KeptLevels) -> set[int]:
-    """Return the dummy columns without an effect, because their level or the reference level was left out."""
+    """Return the positions of dummy columns without an effect.
+
+    A dummy column has no effect if the level of the dummy or the reference level was left out of the fit.
+    """
     lost: set[int] = set()
     for group, k in dummies_of(design):
         kept = levels.kept[k] if levels.kept else None

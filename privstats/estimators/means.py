@@ -1,4 +1,4 @@
-"""Means of columns, by group, from released sums; sums of squares are released at no extra budget."""
+"""Means of columns, in each group, from released sums; sums of squares are released without additional budget."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ class Means:
 
 @dataclass(frozen=True)
 class ChosenMeans:
-    """Means by the dataset-distance mechanism (`DuffMean`), for comparison; without intervals.
+    """Means chosen by the dataset-distance mechanism (`DuffMean`), for comparison; there are no intervals.
 
     Parameters
     ----------
     grid : float or mapping, optional
         Step between a column's possible values.
     neighbors : Neighbors
-        Neighbouring relation.
+        Neighbouring relation: which two data sets count as neighbours.
     """
 
     grid: Grid = None
@@ -115,7 +115,7 @@ class ChosenMeans:
 
 
 def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
-    """Return the midpoints and half-widths of the columns' declared bounds."""
+    """Return the midpoints and the half-widths of the columns' declared bounds, one for each column."""
     low, high = np.array([(column.low, column.high) for column in columns], dtype=float).T
     return (low + high) / 2, (high - low) / 2
 

@@ -37,13 +37,13 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import is_number
 from privstats.sets.vectors import Ball, Products
 
-LENGTH = math.sqrt(2.0)  # default of C; rows longer than C have weights below 1
+LENGTH = math.sqrt(2.0)  # default of the length C; rows longer than C have weights below 1
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bounds, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the largest eigenvalue of its noise (`edge`)
 # USUAL_PART: eigenvalues of the Hessian below a limit, which is due to noise, are raised to the limit. No coefficient
-# is reported if this limit exceeds this multiple of (largest curvature of a row's loss) / (number of coefficients).
+# is reported if the limit exceeds USUAL_PART x (largest curvature of a row's loss) / (number of coefficients).
 USUAL_PART = 0.8
 MOST_QUESTIONS = 1000  # largest number of steps; each step is a query of the data in the plan
 MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains
@@ -131,7 +131,7 @@ class NoisyGradientDescent:
 
     @property
     def curvature(self) -> float:
-        """Largest curvature of a row's loss: ``clip^2`` times the loss's largest second derivative.
+        """Largest curvature of a weighted row's loss: ``clip^2`` times the loss's largest second derivative.
 
         The derivative is taken with respect to the linear predictor, in residual scales.
         """
@@ -171,7 +171,10 @@ class NoisyGradientDescent:
         return self.with_intervals(rows, at, path, hessian, meat, known)
 
     def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
-        """Return the estimate without intervals, with its noise covariance for synthetic rows uniform in the bounds."""
+        """Return the last iterate without intervals, with the covariance of its noise for assumed data.
+
+        The assumed data are synthetic rows, whose columns are uniform between their bounds.
+        """
         weight = np.minimum(1.0, self.clip**2 / ((filling_rows(rows.box) / rows.scales) ** 2).sum(axis=1))
         filled = filling_hessian(rows.box, public, weight * self.loss.largest_slope) / rows.n
         M = raise_eigenvalues(filled / np.outer(rows.scales, rows.scales), 0.0, self.curvature)
@@ -188,9 +191,9 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate with its errors: sampling error, the noise of all steps and a remaining error.
+        """Return the last iterate with its three errors: sampling error, the noise of all steps and a remaining error.
 
-        The remaining error is the part of the starting value's error that the steps have not removed.
+        The remaining error is the part of the starting value's error that the steps did not remove.
         """
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
@@ -246,13 +249,13 @@ class NoisyGradientDescent:
         return first, note("not arrived", lost, steps=self.K, part=f"{MOST_LEFT:.0%}", more=more, other=other)
 
     def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
-        """Return the matrix by which the score is multiplied in step k, shape (c, c)."""
+        """Return the matrix, shape (c, c), by which the score is multiplied in step k."""
         return self.eta * np.eye(len(at.beta))
 
     def moved(
         self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
     ) -> tuple[Iterate, FloatArray]:
-        """Return the next iterate, and the matrix by which the score was multiplied.
+        """Return the next iterate, and the matrix by which the score was multiplied in the step.
 
         Parameters
         ----------
@@ -478,6 +481,6 @@ def root_of(matrix: FloatArray) -> FloatArray:
 
 
 def instead(loss: Loss) -> str:
-    """Return the user's arguments for the method with shorter intervals, such as mech='newton'; notes contain them."""
+    """Return, as text for notes, the arguments that select a method with shorter intervals, such as mech='newton'."""
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

@@ -54,8 +54,9 @@ class PerturbedLikelihood:
     split : float
         Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
-        are assumed than with "usual", and all clipped rows, not only a part, may affect the same coefficient.
+        Assumption about long rows that are too few to exceed the noise of the released histogram of row lengths.
+        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
+        removes from all rows may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -105,8 +106,8 @@ class PerturbedLikelihood:
 def hessian_share(noise: float) -> float:
     """Return the Hessian's share of the budget.
 
-    If the smallest eigenvalue of the released Hessian does not exceed its noise, coefficients are not reported, even if
-    the minimiser is precise. The share therefore increases with the noise, within the limits `HESSIAN_WITHIN`.
+    If the smallest eigenvalue of the released Hessian is below its noise, coefficients are not reported, even if the
+    minimiser is precise. The share therefore increases with the noise, within the limits `HESSIAN_WITHIN`.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def hessian_share(noise: float) -> float:
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
-    """Return the radius to which weights shorten longer rows, chosen for the shortest interval.
+    """Return the radius with the shortest interval; rows longer than the radius are weighted down to this length.
 
     The length of the interval includes the bound on the bias that the weights cause.
 
@@ -208,14 +209,14 @@ class TiltedLikelihood(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def ridge_free(self, last: LastRelease) -> Start:
-        """Return coefficients from which the ridge's bias is approximately removed.
+        """Return the minimiser after one step that approximately removes the bias of the ridge.
 
         The bias is computed from the information of synthetic rows.
         """
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
-    # stage 3: the minimiser. With t the minimiser minus the start, the sum of scores is ridge * t plus the random term.
+    # stage 3: the minimiser; the sum of scores at the minimiser is the ridge's gradient plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
         """Release the minimiser; return the ridge's gradient at the minimiser, which is the noisy score."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
@@ -237,12 +238,12 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(matrix.nearest_positive(1e-3 * self.rows)), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum of the outer products s s' over weighted scores s; add what clipping is expected to remove.
+        """Release the sum of the outer products s s' over weighted scores s; correct the sum for clipping.
 
         The score of a row with a rare outcome is longer than the row's vector in the Hessian. The ratio of the two
         lengths is the square root of the odds against the outcome. Scores are clipped at the radius that balances noise
-        against the removed part of the sum. The expectation of this part under the model is computed with synthetic
-        rows.
+        against the removed part of the sum. The expectation of the removed part under the model is computed with
+        synthetic rows and added to the released sum.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)

@@ -53,13 +53,13 @@ class Problem:
     levels : KeptLevels
         Factor levels kept in the fit.
     sizes : Sizes
-        Numbers of rows at kept levels, and of scores.
+        Number of rows at kept levels, and number of scores (one score for each row, or for each privacy unit).
     public : PublicFacts
         Public information about the fit, such as numbers of rows.
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        Assumption on the number of long scores that noise in the released histogram hides.
+        Assumption on the number of long scores that are too few to exceed the noise of the released histogram.
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
@@ -80,7 +80,7 @@ class Problem:
 
     @classmethod
     def of(cls, problem: Problem, **own: Any) -> Self:
-        """Return an instance of this class with the fields of an estimation problem and, in `own`, its other fields."""
+        """Return an instance of this class with the fields of an estimation problem; `own` has all further fields."""
         return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
 
     @property
@@ -111,7 +111,7 @@ class Problem:
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the estimation problem, with predictors whitened again if second moments may be nearly singular."""
+        """Return the problem with predictors that are whitened again if their second moments may be nearly singular."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
@@ -139,9 +139,9 @@ class Problem:
             assumed = replace(assumed, residue=assumed.residue * part_along(ALONG_HIDDEN, self.m, assumed))
         return replace(self, tail=assumed, robust=cov_type != "nonrobust")
 
-    # coordinates of theta with respect to the whitened predictors w
+    # coordinates of theta: the coefficients of the whitened predictors w
     def along(self, theta: FloatArray) -> FloatArray:
-        """Return the coordinates t of theta in terms of whitened predictors, shape (m,)."""
+        """Return the coordinates t of theta, shape (m,): the coefficients of the whitened predictors."""
         return self.start.coordinates(theta, self.levels.hidden)
 
     @cached_property
@@ -159,12 +159,12 @@ class Problem:
         assert self.scales is not None
         return SyntheticRows(self.box, self.scales, self.levels, self.start, self.constant, self.offset)
 
-    # degrees of freedom of the sampling variance
+    # degrees of freedom of the sampling variance of scores
     @property
     def counted(self) -> float:
         """Number of scores from which degrees of freedom are computed.
 
-        For weighted rows it is the number of rows in the data, if this number is public.
+        For weighted rows, the number is the number of rows in the data, if this number of rows is public.
         """
         if self.box.design.weighted and self.public.offered is not None and not self.folded:
             return float(self.public.offered)
@@ -184,7 +184,8 @@ class Problem:
     def given(self, estimate: NormalEstimate) -> Estimate:
         """Return the estimate, without intervals if the user requested none.
 
-        The coefficients of several quantiles follow one another; notes on levels are those of the first quantile.
+        With several quantiles, the coefficients of the first quantile come first, then the coefficients of the second,
+        and so on. Notes on factor levels are then computed from the first quantile alone.
         """
         if self.public.intervals:
             return estimate
@@ -249,7 +250,7 @@ class LastRelease:
             noise = Loading(np.eye(within.dim), release.law)
             return cls(release.value, noise, sd_of(release.law), within.radius, at)
         both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
-        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # row 0 is corner * (sum of scores)
+        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # row 0: corner * (sum of scores)
         value, sd = both.value[1:, 0] * (1 / within.corner), float(np.sqrt(noise.covariance()[0, 0]))
         return cls(value, noise, sd, within.radius, at, products=both.mapped(scores))
 
@@ -416,7 +417,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class OneStep(Problem, ABC):
-    """The one-step method, from an estimation problem to an estimating equation. Each subclass is for one method.
+    """One-step estimation, from an estimation problem to an estimating equation. Each subclass is for one method.
 
     Attributes
     ----------
@@ -501,11 +502,15 @@ class OneStep(Problem, ABC):
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without the constants of levels that noise hides, and notes; the default removes none."""
+        """Return the equation without the constants of levels that are below noise, and notes on these levels.
+
+        The constant of a level is added to the linear predictor of all rows at the level. By default all constants
+        stay in the equation.
+        """
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return further errors of the estimating equation; by default the Hessian's noise times the step."""
+        """Return further errors of the estimating equation; by default the Hessian's noise times the last step."""
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
@@ -522,22 +527,23 @@ class OneStep(Problem, ABC):
 
     @property
     def per_eta(self) -> FloatArray | None:
-        """Change of each coefficient that changes the linear predictor by 1 (root mean square), shape (c,), or None.
+        """Change of each coefficient that changes the linear predictor by 1 (root mean square), shape (c,).
 
-        None without a link function.
+        The value is None for models without a link function.
         """
         return None
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on the fit; by default on factor levels left out."""
+        """Return notes on the fit; by default these are notes on the factor levels left out of the fit."""
         return level_notes(self.box, self.levels)
 
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
         """Return the score's variance as a diagonal matrix, from released squares of the score's entries.
 
-        The histogram determines the total variance, and the released squares divide the total among coordinates. The
-        squares are first shrunk toward their mean, by the share of their variance that is due to noise. The variance of
-        a coordinate is at least the coordinate's released square, which is computed from clipped scores.
+        The histogram of score lengths determines the total variance, and the released squares divide the total among
+        coordinates. The squares are first shrunk toward their mean, in proportion to the share of noise in the variance
+        between squares. The variance of a coordinate is at least the coordinate's released square, which is computed
+        from clipped scores.
 
         Parameters
         ----------
@@ -559,19 +565,22 @@ class OneStep(Problem, ABC):
         variances = np.maximum(squares, level * where / where.mean())
         return Meat(self.small_sample * np.diag(variances), self.freedom)
 
-    # the last release by default: a clipped score
+    # the last release, which by default is a sum of clipped scores
     @property
     def asks_meat(self) -> bool:
-        """Whether a separate query releases products of the last scores if the release of the score does not."""
+        """Whether the products of the last scores are released by a separate query.
+
+        The separate query is sent only if the release of the score itself contains no products.
+        """
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the sum of clipped scores, with products of scores if these cost no extra budget."""
+        """Return the query for the sum of clipped scores, with products of scores if products cost no more budget."""
         within = SumAndProducts(w.m, radius) if self.by.free_products else Ball(w.m, radius)
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 
     def score_sd(self, w: Start, name: str = "score") -> float:
-        """Return the noise sd of a coordinate of the sum of scores clipped at length 1."""
+        """Return the noise sd of a coordinate of the sum of scores, if scores are clipped to length 1."""
         return score_sd(self.ask, self.score(name, w, 1.0), self.by)
 
     def last(self, w: Start, clip: Clip) -> LastRelease:

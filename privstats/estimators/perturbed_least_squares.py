@@ -69,7 +69,7 @@ from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # factor by which the bound on row lengths is enlarged, to allow for rounding errors
-LONGEST_SIZE = 2.0**40  # largest ratio of two score lengths in the bins, small enough for floating point
+LONGEST_SIZE = 2.0**40  # limit of the ratio of two lengths in the histogram of score lengths, for floating point
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +141,8 @@ class PerturbedSquares(OneStep):
         """Release the second moments A, whiten the predictors by A, and make the remaining releases.
 
         After whitening, the covariance of the minimiser's noise is proportional to the covariance of the sampling
-        error, and the ridge shrinks all directions equally. Whether a direction is identified is decided in the
-        coordinates in which A was released.
+        error, and the ridge shrinks all directions equally. The coordinates in which A was released determine which
+        directions are identified.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -158,9 +158,9 @@ class PerturbedSquares(OneStep):
 
         A is the released matrix of second moments of rows clipped to a length. Clipping makes A too small and all
         intervals too long. There are m squares but m (m + 1) / 2 products. At equal noise, rows in the release of
-        squares may therefore be longer than rows in the release of A. Clipping of rows can only reduce a square.
-        Therefore each diagonal entry of A is replaced by the released square if the square is larger, and products are
-        scaled accordingly.
+        squares may therefore be longer than rows in the release of A. Clipping of rows can only reduce a sum of
+        squares. Each diagonal entry of A is therefore replaced by the released sum of squares if this sum is larger,
+        and the products are scaled accordingly.
 
         Parameters
         ----------
@@ -253,14 +253,14 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the query for sums of products (or squares) of entries of rows that are clipped to a length.
+        """Return the query for sums of products (or squares) of the entries of rows, with its clipping length of rows.
 
-        The length to which rows are clipped is computed such that noise is a given share of the number of rows.
+        The clipping length is computed such that the noise of the sums is a given share of the number of rows.
 
         Parameters
         ----------
         question : Sum
-            Query with rows clipped to length 1, which is replaced by the computed length.
+            Query with rows clipped to length 1; this length is replaced by the computed length.
         unit : float
             Noise sd of an entry if rows are clipped to length 1.
         start : Start
@@ -275,7 +275,7 @@ class PerturbedSquares(OneStep):
     # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
-        """Largest threshold at which residuals may be clipped, in residual scales; no possible residual exceeds it."""
+        """Largest clipping threshold of residuals, in residual scales: twice the largest possible residual."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
@@ -315,7 +315,7 @@ class PerturbedSquares(OneStep):
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which the given ridge per row suffices for privacy."""
+        """Return the largest curvature of a row's loss for which the given ridge (per row) suffices for privacy."""
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
@@ -417,14 +417,17 @@ class PerturbedSquares(OneStep):
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return two errors: the noise of A times the step, and bias bounds for columns with wide bounds."""
+        """Return two errors of the equation: the noise of A times the last step, and bias bounds for wide columns.
+
+        Wide columns are columns with bounds beyond `FAR_BOUNDS` released standard deviations.
+        """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
-        W = at.W @ back  # to the coordinates of A; in the axes V, noise of different entries of A is uncorrelated
+        W = at.W @ back  # in coordinates of A; in the axes V, noise of different entries of A is uncorrelated
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
-            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # A's noise times the step
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # noise of A times the last step
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts={"sigma": self.residual_sd(step)},
         )
@@ -432,9 +435,10 @@ class PerturbedSquares(OneStep):
     def residual_sd(self, step: Step) -> float:
         """Return the residuals' std dev at the solution: the root of total minus explained variance of the response.
 
-        The pilot's residual scale would be too large, because the pilot's slopes are shrunk and noisy. The variance
-        that the solution's errors are expected to explain is subtracted from the explained variance. The pilot's
-        residual scale is returned only if the response's std dev is below its noise, or without an intercept.
+        The residual scale at the starting coefficients would be too large, because the starting slopes are shrunk and
+        noisy. The variance that the solution's errors are expected to explain is subtracted from the explained
+        variance. The residual scale at the starting coefficients is returned only if the response's std dev is below
+        its noise, or if there is no intercept.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
@@ -493,7 +497,7 @@ class PerturbedHuber(PerturbedSquares):
 
     @cached_property
     def limit(self) -> float:
-        """Largest threshold at which residuals may be clipped: the threshold of Huber's loss."""
+        """Largest clipping threshold of residuals, in residual scales: the threshold of Huber's loss."""
         return self.start.largest_psi / self.start.sigma
 
     def lengths(self, w: Start) -> Lengths:
@@ -522,7 +526,7 @@ class PerturbedHuber(PerturbedSquares):
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return each score's length after clipping at each of k radii and the curvature limit, shape (5 * bins, k)."""
+        """Return each score's length after clipping at each radius and at the curvature limit, shape (5 * bins, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
@@ -546,7 +550,10 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of least squares and one more: the step times the information that clipping removed."""
+        """Return the errors of the equation: the errors for least squares, and one further error due to clipping.
+
+        The further error is the last step times the information that clipping of rows removed.
+        """
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5
         return replace(doubts, noises=(*doubts.noises, Loading(sd * np.eye(self.m))))

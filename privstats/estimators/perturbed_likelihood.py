@@ -72,8 +72,9 @@ class PerturbedLogLink:
     loss : Likelihood
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
-        Assumption about long scores that noise in the released histogram hides. With "cautious", more hidden long
-        scores are assumed than with "usual", and all clipped scores, not only a part, may affect the same coefficient.
+        Assumption about long scores that are too few to exceed the noise of the released histogram of score lengths.
+        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
+        removes from all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -163,9 +164,9 @@ class TiltedLogLink(LikelihoodStep):
         return Pilot(self.start.moved(metric @ step * (max(min(1.0, change), float(np.log1p(change))) / change)))
 
     def change(self, w: Start, step: FloatArray) -> float:
-        """Return the root mean square change of the synthetic rows' linear predictors due to a step.
+        """Return the root mean square change of the synthetic rows' linear predictors due to a step of coefficients.
 
-        The step is given in coordinates of the predictors w.
+        The coefficients are the coefficients of the predictors w.
         """
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
@@ -209,7 +210,7 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return each score's length after clipping at each of k radii and the curvature limit, shape (sizes, k).
+        """Return each score's length after clipping at each of k radii and at the curvature limit, shape (sizes, k).
 
         A score of a given size may belong to any row. The returned length is therefore a mean over synthetic rows, with
         weights proportional to the squared lengths of the rows. If tails have a finite variance, long scores are
@@ -229,7 +230,10 @@ class TiltedLogLink(LikelihoodStep):
         return left
 
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the length of the sum that clipping is expected to remove from scores, for each radius, (k,)."""
+        """Return the length of the expected sum over rows of the parts of scores that clipping removes, shape (k,).
+
+        There is one length for each of the k clipping radii.
+        """
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
         if not len(y):
@@ -274,7 +278,10 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation unchanged; without level constants, coverage was too low at a few hundred rows."""
+        """Return the equation unchanged: no level's constant is removed from the equation, even if it is below noise.
+
+        Without these constants, coverage was too low at a few hundred rows.
+        """
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:

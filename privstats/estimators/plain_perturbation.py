@@ -111,10 +111,10 @@ class PlainPerturbedLikelihood:
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
         """Return a matrix S such that ``theta + S theta`` approximately removes the penalty that privacy requires.
 
-        The penalty that the user requested (the option `ridge`) is not removed. Let gamma be the penalty to remove. The
-        step ``H^-1 gamma theta``, with H the Hessian of the data, would remove it. The Hessian of the data is not
-        released. Here H is the Hessian of rows that are uniform in their bounds. It is larger than the Hessian of most
-        data, so that a part of the penalty remains. For each eigenvalue h of H let
+        The penalty that the user requested (the option `ridge`) is not removed. Let gamma be the penalty to remove. A
+        step ``H^-1 gamma theta`` with the Hessian H of the data would remove this penalty, but the Hessian of the data
+        is not released. It is replaced by the Hessian H of synthetic rows, uniform between their bounds. This Hessian
+        is larger than the Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let
         ``x = gamma / (h + user's penalty)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x
         exceeds 1: then theta is mostly noise, and the penalty limits this noise.
 

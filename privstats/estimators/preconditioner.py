@@ -32,7 +32,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Fractions, Products
 
-NULL = 1e-8  # size of a coordinate, relative to the largest coefficient, below which it is a rounding error
+NULL = 1e-8  # a coordinate is a rounding error if it is smaller than this multiple of the largest coefficient
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ class Start:
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return the coordinates t of theta, (m,): ``to_theta @ t = theta``, apart from the `hidden` directions."""
+        """Return the coordinates t of theta, (m,), with ``to_theta @ t = theta`` up to a sum of `hidden` directions."""
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)
@@ -174,7 +174,7 @@ class Start:
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
-        """Return the start with predictors w'T in place of w and the same coefficients theta."""
+        """Return the start with whitened predictors w'T, linear combinations of w, and unchanged coefficients theta."""
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
@@ -185,7 +185,10 @@ class Start:
 
 
 def sizes_of(ask: Ask, by: Noises, public: PublicFacts, rows: float) -> Sizes:
-    """Return the numbers of rows and of scores; release the number of privacy units if it is private."""
+    """Return the numbers of rows and of scores (one score for each row, or for each privacy unit).
+
+    If rows belong to privacy units and the number of units is private, this number is released.
+    """
     if not public.by_unit:
         return Sizes(rows, rows, weighted=public.design.weighted)
     if public.units is not None:
@@ -239,7 +242,8 @@ def coarse(
     Parameters
     ----------
     known : KnownMoments, optional
-        Entries of the matrix that are computed from sums of columns. If they are given, intervals also use the matrix.
+        Second moments that are computed from sums of columns. If `known` is given, the coarse matrix is averaged with
+        these moments, and intervals also use the coarse matrix.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -350,7 +354,7 @@ class Coarse:
         one : int, optional
             Index of the constant column; clipping leaves the constant unchanged.
         whole : bool
-            Whether the matrix has all columns of `known`; otherwise only the response's entry of `known` is used.
+            Whether the matrix has all columns of `known`; otherwise only the response's mean square in `known` is used.
         """
         m = question.within.m - 1  # type: ignore[attr-defined]
         unit = entry_sd(ask, question, by)
@@ -401,11 +405,12 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tuple[FloatArray, FloatArray]:
     """Return matrices R and ridge, shape (c, c), such that a factor's columns of h'R are uncorrelated.
 
-    Let h be a row's standardised predictors. The factor's columns of h'R have mean square 1. The mean squares include
-    the ridge, by which each rare level counts as frequent enough to have rows of squared length ``levels.most_length``
-    at most. Released counts of the levels determine the second moments of a factor's columns. The dummies of k equally
-    frequent levels, for example, have second moments whose smallest eigenvalue is 1 / (k - 1), in the direction of the
-    reference level. Noise in the coarse matrix would hide this direction, and with it the coefficients of all levels.
+    Let h be a row's standardised predictors. The factor's columns of h'R have mean square 1; the mean squares include
+    the ridge. The ridge raises the second moments of a rare level, so that the squared length of whitened rows at the
+    level is at most ``levels.most_length``. Released counts of the levels determine the second moments of a factor's
+    columns. The dummies of k equally frequent levels, for example, have second moments whose smallest eigenvalue is 1 /
+    (k - 1), in the direction of the reference level. Noise in the coarse matrix would hide this direction, and with it
+    the coefficients of all levels.
     """
     R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
     for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):
@@ -421,16 +426,17 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return the share of rows that each level lacks to 1 / `most_length`, shape (levels,); 0 for frequent levels.
+    """Return the share of rows to add at each level for a share of at least 1 / `most_length`, shape (levels,).
 
-    Whitened rows at a level with the share s of the rows have a squared length of about 1 / s.
+    Whitened rows at a level with the share s of the rows have a squared length of about 1 / s. The result is 0 for
+    levels whose share is large enough.
     """
     return np.maximum(1 / most_length - shares, 0.0)
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
     """Return a basis, shape (c, m), of the directions of standardised predictors about which rows have information."""
-    if not 0 < hidden.shape[1] < frame.c:  # if all directions lack information, all are kept
+    if not 0 < hidden.shape[1] < frame.c:  # if no direction has information, all directions are kept
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]

@@ -122,8 +122,9 @@ class QuantileSteps:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
-        are assumed than with "usual", and all clipped rows, not only a part, may affect the same coefficient.
+        Assumption about long rows that are too few to exceed the noise of the released histogram of row lengths.
+        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
+        removes from all rows may add up in one coefficient.
     """
 
     noises: Noises = NORMAL
@@ -166,8 +167,9 @@ class PerturbedQuantile:
     split : float
         Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption about long rows that noise in the released histogram hides. With "cautious", more hidden long rows
-        are assumed than with "usual", and all clipped rows, not only a part, may affect the same coefficient.
+        Assumption about long rows that are too few to exceed the noise of the released histogram of row lengths.
+        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
+        removes from all rows may add up in one coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
         (`models/quantile_regression.py`). Above this limit, only the median has intervals.
@@ -216,7 +218,7 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return a logistic distribution's density at the outermost tau-quantile, divided by the density at the median."""
+    """Return the density of a logistic distribution at the outermost tau-quantile, divided by its density at 0."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
@@ -226,7 +228,7 @@ def item_of(taus: tuple[float, ...], tau: float) -> str:
 
 
 def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEstimate:
-    """Return the joint estimate from the fits of all taus, whose sampling errors are correlated."""
+    """Return the joint estimate from the fits of all taus, with the correlations between the fits' sampling errors."""
     if len(fits) == 1:
         return fits[0].solve(names)
     notes = tuple(dict.fromkeys(note for fit in fits for note in fit.notes))
@@ -260,7 +262,10 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Make the releases that all quantiles share; optional queries use budget of the score for the first tau."""
+        """Make the releases that all quantiles share.
+
+        The budgets of optional queries are parts of the budget of the first quantile's score.
+        """
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
         plain = TransformedBox(public.design)
@@ -473,7 +478,7 @@ class OneOrder(OneStep):
         return Residuals(quantile, density, _density(self.tau) / density)
 
     def recentred(self, start: Start, residuals: Residuals) -> Start:
-        """Return the coefficients with the tau-quantile of the residuals added to the intercept."""
+        """Return the coefficients after the tau-quantile of the residuals is added to the intercept."""
         far = 2 * residuals.sigma if start is not self.start else np.inf
         return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
@@ -572,7 +577,7 @@ class OneOrder(OneStep):
             Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile.
         """
         t, one = self.along(start.theta), self.constant
-        mean = float(one @ t) / max(float(one @ one), 1e-300)  # all other directions of w have mean 0
+        mean = float(one @ t) / max(float(one @ one), 1e-300)  # w has mean 0 orthogonal to `one`
         low, width, bins = bins_near(mean, float(np.linalg.norm(t - mean * one)), kernel, narrow)
         offset = np.r_[np.zeros(self.box.c), self.box.offset, 0.0]
         return Sum("equal responses", BinOfResidual(offset, low, width), Cells(bins + 2), self.keep, self.label(""))
@@ -594,7 +599,7 @@ class OneOrder(OneStep):
             Clipping radius of rows in the score: longer rows w enter the Hessian with length ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
-        inside = 2 * residuals.density * sigma  # share of the rows within one residual scale of the quantile
+        inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
         # Largest candidate radius: with a kernel of half-width `DENSITY_WIDEST` residual scales, the noise is the share

@@ -76,8 +76,8 @@ class Quantiles(ABC):
     confidence : float
         Confidence level of the released intervals; intervals at other levels are computed from the released intervals.
     grid : float or mapping, optional
-        Step between a column's possible values. If no step is declared and intervals are requested, a private test
-        looks for one.
+        Step between a column's possible values. If no step is declared and intervals are requested, the step is
+        determined by a private test.
     neighbors : Neighbors
         Neighbouring relation; with several rows per privacy unit (person) there are no intervals.
     """
@@ -132,9 +132,9 @@ class Quantiles(ABC):
     ) -> tuple[ColumnFacts, ...]:
         """Return the columns with grids that are coarse enough for the budget and the numbers of rows.
 
-        On a grid with too many points, drawn quantiles often lie in a gap beside a value that many rows share, instead
-        of at this value. The limit on the number of points is the smallest of the limits for all groups that are large
-        enough for an interval.
+        Let many rows have the same value. On a grid with too many points, drawn quantiles often lie beside this value
+        instead of at the value. Each group has a limit on the number of points. The smallest limit of all groups that
+        are large enough for an interval is used.
         """
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
@@ -173,7 +173,7 @@ class Quantiles(ABC):
         The array `values` contains quantiles, shape (columns times groups, len(q)), and `ends` contains the endpoints
         of their intervals, shape (columns times groups, len(q), 2), with NaN for a missing interval.
         """
-        each = [(law, n) for law in laws for n in rows.each.tolist()]  # in the order of columns, then groups
+        each = [(law, n) for law in laws for n in rows.each.tolist()]  # ordered by column, then by group
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
@@ -303,7 +303,7 @@ class ApproximateQuantiles(Quantiles):
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
         m = len(self.q)
-        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # m quantiles and both bounds
+        values = np.full((len(columns), grouping.cells, m + 2), np.nan)  # lower bound, m quantiles and upper bound
         for j, column in enumerate(columns):
             values[j, :, 0], values[j, :, -1] = column.low, column.high
         stretches: tuple[Stretch, ...] = (Stretch(0, m),)
@@ -416,7 +416,7 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
 
 
 def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
-    """Return a note on missing intervals, with the factor by which the number of rows must increase to obtain them."""
+    """Return a note on missing intervals, with the factor by which the number of rows must increase for intervals."""
     if not short.any():
         return ()
     about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
@@ -430,7 +430,7 @@ def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[En
 
 
 def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the share of sampling error in the squared length (in ranks) of each interval; NaN without an interval."""
+    """Return the share of sampling error in each interval's squared length (in ranks); NaN for a missing interval."""
     shares = np.full(len(orders), np.nan)
     if draw is not None:
         shares[np.isin(orders, draw.levels)] = 1 - ((draw.margins / draw.reaches(n)) ** 2).mean(axis=1)

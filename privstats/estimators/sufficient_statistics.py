@@ -40,9 +40,9 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 6.0  # smallest released count of a level, in noise sds, that may be a divisor of a sum over the level
+LEVEL_SEEN = 6.0  # smallest released count of a level, in noise sds, at which the mean (sum / count) is reported
 
-Z = float(ndtri(0.975))  # normal quantile for a 95 % interval
+Z = float(ndtri(0.975))  # quantile of N(0, 1) for 95 % intervals
 
 SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments": 0.12}
 
@@ -60,8 +60,8 @@ class SufficientStatistics:
         then computed from the moments).
     ridge : float or "adaptive", optional
         Penalty on squared coefficients of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6).
-        With "adaptive", the penalty is the smallest one with which the eigenvalues of the predictors' released second
-        moments are at least as large as the noise. Penalised fits have no intervals.
+        "adaptive" is the smallest penalty that raises all eigenvalues of the predictors' released second moments to at
+        least the noise. Penalised fits have no intervals.
     """
 
     noises: Noises = NORMAL
@@ -88,18 +88,18 @@ class SufficientStatistics:
 
 @dataclass(frozen=True, eq=False)
 class UnclippedSquares(Problem):
-    """The fit of least squares without clipped scores, for a response within declared bounds."""
+    """Least-squares fit whose estimate needs no clipped scores, for a response within declared bounds."""
 
     @property
     def signal(self) -> float:
-        """Root of the largest possible sum of squares of the response."""
+        """Square root of the largest possible sum of squares of the response over all rows."""
         return self.start.frame.scale * self.sizes.rows**0.5
 
     def unexplained(self, sigma: float) -> float:
-        """Return the root of the largest sum of squares that unidentified directions may explain.
+        """Return the square root of the largest sum of squares that unidentified directions may explain.
 
-        The fit leaves this sum of squares in the residuals. It is therefore limited by the residual scale `sigma`, and
-        by the size of the response.
+        In the fit this sum of squares is a part of the residual sum of squares. It is therefore limited by the residual
+        scale `sigma`, and by the size of the response.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
@@ -185,7 +185,10 @@ class Moments(UnclippedSquares):
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
-        """Return whether the count of a factor level with `rows` rows would exceed the noise of the moments."""
+        """Return whether the moments are precise enough for a factor level with `rows` rows.
+
+        They are precise enough if `rows` exceeds `HIDDEN` noise sds of the moments along the `hidden` directions.
+        """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
         return bool(rows > HIDDEN * np.sqrt(squares.variance_along(self.levels.hidden).max(initial=0.0)))
@@ -391,7 +394,7 @@ class Moments(UnclippedSquares):
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
         """Return the public range of unidentified coefficients (`PublicBox.public_range`), or None.
 
-        None is returned without factors or without unidentified directions. With factors, unidentified directions are
+        The result is None without factors or without unidentified directions. With factors, unidentified directions are
         expected: the indicator of a level is a linear combination of the factor's columns, and the information about a
         rare level may be much smaller than the noise. The public range then bounds the coefficients along these
         directions. For numeric columns alone no range is used: their values cover a part of their bounds, and the
@@ -404,7 +407,7 @@ class Moments(UnclippedSquares):
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
         """Return the coordinates t of a constant fit, (m,), which replace the estimate along unidentified directions.
 
-        None is returned for fits with intervals and for models without an intercept.
+        The result is None for fits with intervals and for models without an intercept.
         """
         one = self.box.intercept
         if self.public.intervals or one is None:
@@ -457,7 +460,7 @@ class Moments(UnclippedSquares):
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
-        if np.linalg.matrix_rank(squares) > levels:  # some unidentified direction is not a level
+        if np.linalg.matrix_rank(squares) > levels:  # not all unidentified directions are due to rare levels
             return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 

@@ -80,7 +80,7 @@ class SyntheticRows:
 
 
 def _power(matrix: FloatArray, exponent: float) -> FloatArray:
-    """Return the power of a positive semidefinite matrix on its range; zero on its null space."""
+    """Return a power of a positive semidefinite matrix; the eigenvalue zero of the null space stays zero."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     some = values > 1e-9 * max(float(values[-1]), 1e-300)
     return (vectors * np.where(some, np.where(some, values, 1.0) ** exponent, 0.0)) @ vectors.T
@@ -109,7 +109,10 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
 
 @cache
 def standard_rows(m: int, k: int) -> FloatArray:
-    """Return k pseudo-normal rows (a public constant) with mean exactly zero and second moments the identity."""
+    """Return k pseudo-random normal rows, shape (k, m), with mean exactly zero and identity second moments.
+
+    The rows are drawn with a fixed public seed and are the same in every call.
+    """
     rows = public_stream(7).standard_normal((k, m))
     rows -= rows.mean(axis=0)
     rows.flags.writeable = False
