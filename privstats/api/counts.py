@@ -1,7 +1,7 @@
 """Private modes and histograms, of a column or by group: the functions `dp_mode` and `dp_hist`."""
 
 # mypy: disable-error-code="empty-body"
-# Functions are declared by signature and docstring; the decorator `verb` makes them run.
+# Each public function has only a signature and a docstring in this file; the decorator `verb` supplies the code.
 
 from __future__ import annotations
 
@@ -50,11 +50,12 @@ def dp_mode(
         ``"g"`` for a column with declared levels; ``"x"`` for a numeric column, with `grid` or `bins`; ``"x ~ g"`` for
         the mode of a column in each group.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
-        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
-        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
-        is called without arguments, once for each pass over the rows.
+        The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
+        instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
+        read with the types that the domain declares for their columns. Tables and datasets of pyarrow, frames of polars
+        and tables of DuckDB are read without conversion. These sources and Parquet files need
+        ``pip install 'privstats[arrow]'``. A frame of Dask is read by the workers of Dask and needs
+        ``pip install 'privstats[dask]'``. A function is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
@@ -72,12 +73,12 @@ def dp_mode(
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing. The
         levels of a column are the candidates for its mode.
     noise : None
-        Not used: there is no choice of noise for a mode.
+        Must be None: the noise of a mode cannot be chosen.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        Both give the mode without an interval, since no valid interval for a mode is known.
+        Both values return the mode without an interval, because no valid interval for a mode is known.
     subset : str, optional
         Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
         private.
@@ -120,7 +121,7 @@ def dp_mode(
     Notes
     -----
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
-    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
+    budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
 
     References
     ----------
@@ -170,11 +171,12 @@ def dp_hist(
     formula : str
         ``"x"``, ``"np.log(x)"`` or a column with declared levels, or any of these by group, ``"x ~ g"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
-        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
-        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
-        is called without arguments, once for each pass over the rows.
+        The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
+        instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
+        read with the types that the domain declares for their columns. Tables and datasets of pyarrow, frames of polars
+        and tables of DuckDB are read without conversion. These sources and Parquet files need
+        ``pip install 'privstats[arrow]'``. A frame of Dask is read by the workers of Dask and needs
+        ``pip install 'privstats[dask]'``. A function is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     bins : int, list of float or None
@@ -240,7 +242,7 @@ def dp_hist(
     Notes
     -----
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
-    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
+    budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Private fits of generalised linear models: the function `dp_glm`."""
 
 # mypy: disable-error-code="empty-body"
-# Functions are declared by signature and docstring; the decorator `verb` makes them run.
+# Each public function has only a signature and a docstring in this file; the decorator `verb` supplies the code.
 
 from __future__ import annotations
 
@@ -66,11 +66,12 @@ def dp_glm(
         A binomial response is 0 or 1, a truth value, or one of two declared levels (the second level counts as 1); a
         Poisson or gamma response is not negative and has a declared upper bound.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
-        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
-        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
-        is called without arguments, once for each pass over the rows.
+        The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
+        instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
+        read with the types that the domain declares for their columns. Tables and datasets of pyarrow, frames of polars
+        and tables of DuckDB are read without conversion. These sources and Parquet files need
+        ``pip install 'privstats[arrow]'``. A frame of Dask is read by the workers of Dask and needs
+        ``pip install 'privstats[dask]'``. A function is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     family : {"binomial", "poisson", "gamma", "gaussian"} or statsmodels family
@@ -143,8 +144,8 @@ def dp_glm(
         For "sgd": number of rows in each random subsample.
     clip : float, optional
         For "ngd" and "noisy_newton": limit on the length of a row's vector of predictors; a longer row has a smaller
-        weight. Each predictor is divided by its declared scale, or by its half-range / sqrt(3) if this is smaller or no
-        scale is declared. For "sgd": largest length of the gradient of a row.
+        weight. Each predictor is divided by the smaller of two numbers: its declared scale, if there is one, and its
+        half-range / sqrt(3). For "sgd": largest length of the gradient of a row.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do

@@ -1,7 +1,7 @@
 """Private medians, quantiles and means, of columns or by group: `dp_median`, `dp_quantile` and `dp_mean`."""
 
 # mypy: disable-error-code="empty-body"
-# Functions are declared by signature and docstring; the decorator `verb` makes them run.
+# Each public function has only a signature and a docstring in this file; the decorator `verb` supplies the code.
 
 from __future__ import annotations
 
@@ -52,11 +52,12 @@ def dp_median(
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of these by group, ``"x ~ g"``, or by
         intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
-        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
-        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
-        is called without arguments, once for each pass over the rows.
+        The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
+        instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
+        read with the types that the domain declares for their columns. Tables and datasets of pyarrow, frames of polars
+        and tables of DuckDB are read without conversion. These sources and Parquet files need
+        ``pip install 'privstats[arrow]'``. A frame of Dask is read by the workers of Dask and needs
+        ``pip install 'privstats[dask]'``. A function is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
@@ -94,11 +95,11 @@ def dp_median(
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float or dict, optional
-        Step between the possible values of the column, or a dict of steps by column; estimates are multiples of the
-        step. By default it is the step that `domain` declares, if there is one. Otherwise values are rounded to six
-        digits of the range, or to fewer digits if the budget is small (with a step of at most a five hundredth of the
-        range), and intervals are widened by half a step at both limits to allow for the rounding. "smoothsens" and
-        "ptr" need a step of at least 2^-30 of the range.
+        Step between the possible values of the column, or a dict from column to step; estimates are multiples of the
+        step. The default is the step that `domain` declares. If `domain` declares no step, values are rounded to six
+        digits of the range. If the budget is small, values are rounded to fewer digits, with a step of at most a five
+        hundredth of the range. Intervals are then widened by half a step at both limits, to allow for the rounding.
+        "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
         One minus the confidence of the released intervals; intervals with another confidence are computed by scaling
         the released intervals.
@@ -134,7 +135,7 @@ def dp_median(
     Notes
     -----
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
-    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
+    budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
 
     The limits of an interval are order statistics, drawn together with the median under "rank" [1]_ and in a second
     query under the other mechanisms. The ranks of these order statistics allow for sampling error and noise. The
@@ -193,11 +194,12 @@ def dp_quantile(
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of these by group, ``"x ~ g"``, or by
         intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
-        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
-        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
-        is called without arguments, once for each pass over the rows.
+        The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
+        instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
+        read with the types that the domain declares for their columns. Tables and datasets of pyarrow, frames of polars
+        and tables of DuckDB are read without conversion. These sources and Parquet files need
+        ``pip install 'privstats[arrow]'``. A frame of Dask is read by the workers of Dask and needs
+        ``pip install 'privstats[dask]'``. A function is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     q : float or list of float
@@ -205,7 +207,7 @@ def dp_quantile(
     tau : float or list of float, optional
         Another name for `q`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
-        "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks; it draws several quantiles
+        "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks, which draws several quantiles
         together. The other mechanisms are for comparison: "aq" (approximate quantiles) draws the middle quantile first,
         then the lower quantiles below it and the upper quantiles above it; "duff" is the exponential mechanism with a
         penalty on each candidate: the number of rows that must change until the candidate is the quantile;
@@ -240,11 +242,11 @@ def dp_quantile(
     shares : dict, optional
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     grid : float or dict, optional
-        Step between the possible values of the column, or a dict of steps by column; estimates are multiples of the
-        step. By default it is the step that `domain` declares, if there is one. Otherwise values are rounded to six
-        digits of the range, or to fewer digits if the budget is small (with a step of at most a five hundredth of the
-        range), and intervals are widened by half a step at both limits to allow for the rounding. "smoothsens" and
-        "ptr" need a step of at least 2^-30 of the range.
+        Step between the possible values of the column, or a dict from column to step; estimates are multiples of the
+        step. The default is the step that `domain` declares. If `domain` declares no step, values are rounded to six
+        digits of the range. If the budget is small, values are rounded to fewer digits, with a step of at most a five
+        hundredth of the range. Intervals are then widened by half a step at both limits, to allow for the rounding.
+        "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
         One minus the confidence of the released intervals; intervals with another confidence are computed by scaling
         the released intervals.
@@ -277,7 +279,7 @@ def dp_quantile(
     Notes
     -----
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
-    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
+    budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
 
     The limits of an interval are order statistics, drawn together with the quantiles under "rank" [1]_ and in a second
     query under the other mechanisms. The ranks of these order statistics allow for sampling error and noise. The
@@ -331,11 +333,12 @@ def dp_mean(
         intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. Values outside the declared bounds are moved to the nearer
         bound: the estimand is the mean of the clamped values.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
-        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
-        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
-        is called without arguments, once for each pass over the rows.
+        The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
+        instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
+        read with the types that the domain declares for their columns. Tables and datasets of pyarrow, frames of polars
+        and tables of DuckDB are read without conversion. These sources and Parquet files need
+        ``pip install 'privstats[arrow]'``. A frame of Dask is read by the workers of Dask and needs
+        ``pip install 'privstats[dask]'``. A function is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}
@@ -400,7 +403,7 @@ def dp_mean(
     Notes
     -----
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
-    budget; under "replace" each has half of the budget, since a replaced row may leave one group and enter another.
+    budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
 
     Examples
     --------

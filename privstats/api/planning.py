@@ -1,4 +1,4 @@
-"""The function `plan`, which lists, without data, a fit's queries of the data and the budget of each query."""
+"""The function `plan`: the list of all queries of a fit, with the budget of each query, made without data."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
     Parameters
     ----------
     verb : {"lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist"}
-        Name of the function that fits; its full name, such as "dp_lm", is also accepted.
+        Short name of the function that fits; the full name, such as "dp_lm", is also accepted.
     formula : str
         Formula of the fit.
     n : int or Protected
         Number of rows, or number of privacy units if `unit` is given. If this number is private, `n` is an assumption.
-        Protected data are also accepted: they supply the number and the domain.
+        A `Protected` object is also accepted; the number and the domain are then taken from this object.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     **options
@@ -67,7 +67,7 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        If the function that fits would raise this error for the same arguments.
+        If a call of the function that fits would raise the same error for these arguments.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Private linear and quantile regressions: the functions `dp_lm` and `dp_rq`."""
 
 # mypy: disable-error-code="empty-body"
-# Functions are declared by signature and docstring; the decorator `verb` makes them run.
+# Each public function has only a signature and a docstring in this file; the decorator `verb` supplies the code.
 
 from __future__ import annotations
 
@@ -63,11 +63,12 @@ def dp_lm(
     formula : str
         As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed from the columns of one row.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
-        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
-        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
-        is called without arguments, once for each pass over the rows.
+        The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
+        instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
+        read with the types that the domain declares for their columns. Tables and datasets of pyarrow, frames of polars
+        and tables of DuckDB are read without conversion. These sources and Parquet files need
+        ``pip install 'privstats[arrow]'``. A frame of Dask is read by the workers of Dask and needs
+        ``pip install 'privstats[dask]'``. A function is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
@@ -137,8 +138,8 @@ def dp_lm(
         For "sgd": number of rows in each random subsample.
     clip : float, optional
         For "ngd" and "noisy_newton": limit on the length of a row's vector of predictors; a longer row has a smaller
-        weight. Each predictor is divided by its declared scale, or by its half-range / sqrt(3) if this is smaller or no
-        scale is declared. For "sgd": largest length of the gradient of a row.
+        weight. Each predictor is divided by the smaller of two numbers: its declared scale, if there is one, and its
+        half-range / sqrt(3). For "sgd": largest length of the gradient of a row.
     tuning : float, optional
         For "ngd", "noisy_newton" and "sgd": threshold beyond which residuals are clipped, in units of the fitted
         residual scale, or for "sgd" in units of the scale of the response.
@@ -169,11 +170,11 @@ def dp_lm(
     Notes
     -----
     A coefficient is NaN ("not given") if the noise exceeds the information about it. Intervals allow for the bias due
-    to clipping, under the assumption that large scores become rare as fast as a finite variance requires: they are
-    bias-aware intervals [3]_: estimate +- c s, where s is the standard error, a bounds the bias, and c is the quantile
-    of the absolute value of a normal variable with mean a / s and variance 1. Noisy moments and objective perturbation
-    (section 4) follow [1]_, and Newton steps follow [2]_. METHODS.md describes the clipping of rows, the estimator, the
-    assumptions and the constants.
+    to clipping, under the assumption that large scores become rare as fast as a finite variance requires. The intervals
+    are the bias-aware intervals of [3]_, estimate +- c s. Here s is the standard error, a is a bound on the bias, and c
+    is the quantile of the absolute value of a normal variable with mean a / s and variance 1. Noisy moments and
+    objective perturbation follow [1]_ (section 4), and Newton steps follow [2]_. METHODS.md describes the clipping of
+    rows, the estimator, the assumptions and the constants.
 
     References
     ----------
@@ -233,11 +234,12 @@ def dp_rq(
     formula : str
         As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed from the columns of one row.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
-        The confidential rows. Do not filter them first, since their number counts as public: use `subset`. A path names
-        a .csv file, whose cells are read as the domain declares their columns, or a Parquet file or folder. Tables and
-        datasets of pyarrow, frames of polars and tables of DuckDB are read without conversion (these and Parquet need
-        ``pip install 'privstats[arrow]'``); a frame of Dask is read by its workers (``'privstats[dask]'``). A function
-        is called without arguments, once for each pass over the rows.
+        The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
+        instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
+        read with the types that the domain declares for their columns. Tables and datasets of pyarrow, frames of polars
+        and tables of DuckDB are read without conversion. These sources and Parquet files need
+        ``pip install 'privstats[arrow]'``. A frame of Dask is read by the workers of Dask and needs
+        ``pip install 'privstats[dask]'``. A function is called without arguments, once for each pass over the rows.
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     tau : float or list of float
@@ -248,9 +250,9 @@ def dp_rq(
         random linear term; "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the
         score. "auto" chooses by a public number, rows times eps per coefficient: "newton" if this number is large, and
         always under `mu` or `rho`; "objpert" if the number is smaller, for a median or more than three coefficients;
-        "kng" if the number is smallest and there are at most three coefficients, since an exact sampler exists only
-        for at most three coefficients. "objpert" gives intervals for quantiles other than the median only in cases in
-        which "auto" may choose "objpert". "expmech" is for comparison, without intervals.
+        "kng" if the number is smaller still and there are at most three coefficients, because an exact sampler exists
+        only for at most three coefficients. "objpert" gives intervals for quantiles other than the median only in cases
+        in which "auto" may choose "objpert". "expmech" is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

@@ -15,7 +15,8 @@ from privstats.results.study import STUDY_FORMAT, study_results_of
 from privstats.workflow.saved import PLAN_FORMAT, plan_of
 from privstats.workflow.study import STUDY_PLAN_FORMAT, study_of
 
-READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyType(  # reader of each kind of file
+# functions that build a saved object from the content of a file, one for each file format
+READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyType(
     {
         PLAN_FORMAT: plan_of,
         STUDY_PLAN_FORMAT: study_of,
