@@ -202,7 +202,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # an sd in the estimate's diagnostics is more precise
+        response = {"response_sd": scales.response_sd}  # used unless the estimate has a more precise sd
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(

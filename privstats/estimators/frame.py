@@ -80,7 +80,7 @@ class StandardFrame:
         return self.K[: self.c, :-1]
 
     def mapped(self, R: FloatArray) -> StandardFrame:
-        """Return the frame of the predictors h'R, linear combinations of the standardised predictors h of a row.
+        """Return the `StandardFrame` of the predictors h'R, linear combinations of a row's standardised predictors h.
 
         The matrix R, shape (c, c), is block-diagonal: it combines columns of the same group in `parts` only.
         """

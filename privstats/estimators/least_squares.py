@@ -83,7 +83,7 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the expected interval length, divided by the length without privacy, given public sizes and bounds.
+        """Return the expected interval length, divided by the interval length without privacy, from public values.
 
         Parameters
         ----------
@@ -105,10 +105,11 @@ class Lengthened:
         return self.length(asked, longest, psi, sizes)
 
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
-        """Return the expected interval length, divided by the length without privacy, for slightly heavy tails.
+        """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        The ratio includes three effects of noise: the noise of the score, the Hessian's noise times the error of the
-        first step, and the Hessian's noise along the direction with the least information.
+        The distribution of score lengths is assumed to have slightly heavy tails. The ratio includes three effects of
+        noise: the noise of the score, the Hessian's noise times the error of the first step, and the Hessian's noise
+        along the direction with the least information.
 
         Parameters
         ----------
@@ -267,7 +268,10 @@ class Steps(OneStep):
         return Lengthened(self.ask, self.by, self.tail)
 
     def length(self) -> float:
-        """Return the expected interval length, divided by the length without privacy, for slightly heavy tails."""
+        """Return the expected interval length of Newton steps, divided by the interval length without privacy.
+
+        The distribution of score lengths is assumed to have slightly heavy tails.
+        """
         start = self.start
         psi = start.largest_psi / start.sigma
         asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
@@ -302,7 +306,7 @@ class Steps(OneStep):
     def first_hessian(self, start: Start) -> ReleasedHessian:
         """Release the histogram of leverages (stage 2) and the Hessian (stage 3).
 
-        Rows of the Hessian are clipped at the radius that balances noise against lost information.
+        Rows of the Hessian are clipped at the radius that balances noise against the information lost by clipping.
         """
         m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)

@@ -134,7 +134,7 @@ class LikelihoodSteps:
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
-    """Make the first releases, about a transformed response; return the problem with starting coefficients."""
+    """Make the first releases, for a transformed response; return the estimation problem with starting coefficients."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
@@ -407,7 +407,10 @@ class NewtonSteps(LikelihoodStep):
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
-        """Return the mean information matrix of a row after whitening, (m, m): the identity minus the levels' ridge."""
+        """Return the mean information matrix of a row after whitening, shape (m, m).
+
+        The result is the identity minus the ridge of rare levels.
+        """
         weight = float(self.information(at).mean())
         return np.asarray(np.eye(self.m) - weight * metric.T @ self.ridge @ metric, dtype=float)
 
@@ -492,7 +495,11 @@ class NewtonSteps(LikelihoodStep):
         return on * along + side * across
 
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval; the bias bound combines histogram and model."""
+        """Return the clipping threshold with the shortest interval.
+
+        The bias bound is the sum of a bound from the released histogram of score lengths and the bias expected under
+        the model.
+        """
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
@@ -500,7 +507,7 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 4: the Hessian, and the variance of scores
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian, with rows clipped at the radius that balances noise against lost information."""
+        """Release the Hessian; rows are clipped at the radius that balances noise against lost information."""
         m, rows = w.m, self.rows
         of = HessianRows(self.loss, w.P, w.eta)
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)

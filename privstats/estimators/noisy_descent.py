@@ -50,7 +50,7 @@ MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starti
 OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in scales of the response
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default step size of Newton steps; longest Newton step, in residual scales
 WORTH_SAYING = 1.05  # smallest ratio of interval lengths at which a note names the method with shorter intervals
-AMPLE = 0.1  # largest noise_to_signal at which mech="newton" has shorter intervals (`benchmarks.noisy_optimisation`)
+AMPLE = 0.1  # mech="newton" has shorter intervals if noise_to_signal is at most this (`benchmarks.noisy_optimisation`)
 SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
 
 

@@ -472,7 +472,7 @@ class OneStep(Problem, ABC):
         """Return the solution of the estimating equation, without intervals if the user requested none."""
         return self.given(self.equation().solve(self.box.design.names))
 
-    # methods that losses override
+    # methods that the subclasses for losses override
     @abstractmethod
     def pilot(self) -> Pilot:
         """Return the coefficients at which the last score is released."""

@@ -195,7 +195,10 @@ class PerturbedSquares(OneStep):
         return replace(self, start=start.remapped(np.diag(1 / longer)), released=hessian)
 
     def length(self) -> float:
-        """Return the expected interval length, divided by the length without privacy, for slightly heavy tails."""
+        """Return the expected interval length of this method, divided by the interval length without privacy.
+
+        The distribution of score lengths is assumed to have slightly heavy tails.
+        """
         start, m, n = self.start, self.start.m, self.sizes.rows
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
         sd = sd_of(self.ask.law(sizes, by=self.by.counts))

@@ -134,7 +134,7 @@ class TiltedLogLink(LikelihoodStep):
         return ObjectivePerturbation(BOUNDED_TILT)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens the predictors by the information at the pilot's coefficients."""
+        """Return the whitening matrix of the predictors, weighted by the information at the pilot's coefficients."""
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
@@ -177,7 +177,7 @@ class TiltedLogLink(LikelihoodStep):
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the query for the minimiser; the answer is the step from the coefficients of w to the minimiser."""
+        """Return the query for the minimiser; the answer is the step from the coefficients of `w` to the minimiser."""
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
@@ -189,7 +189,7 @@ class TiltedLogLink(LikelihoodStep):
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which the given ridge per row suffices for privacy."""
+        """Return the largest curvature of a row's loss for which the given ridge (per row) suffices for privacy."""
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:

@@ -131,7 +131,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row; if coefficients are bounded, the slope of the loss is constant beyond the bound."""
+        """Return a row's loss; with bounded coefficients, the loss is linear beyond the largest linear predictor."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach

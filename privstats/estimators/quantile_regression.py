@@ -514,13 +514,13 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the score of rows clipped to `radius`, with products if they cost no extra budget."""
+        """Return the query for the score of rows clipped to `radius`, with products if products cost no more budget."""
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
 
     def lengths(self, w: Start) -> Lengths:
-        """Return the histogram of row lengths, the same for all quantiles: scores are about as long as rows."""
+        """Return the histogram of row lengths, which all quantiles share; scores are about as long as rows."""
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
@@ -681,7 +681,7 @@ class CheckSteps(OneOrder):
     def centred(self) -> Centred:
         m, n = self.m, self.rows
 
-        # stage 2: an approximate quantile; then steps on smoothed losses: bounded curvature prevents too long steps
+        # stage 2: an approximate quantile; then steps on smoothed losses, whose bounded curvature limits the steps
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)

@@ -98,7 +98,7 @@ class Quantiles(ABC):
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget shares, by name of the query."""
+        """Budget share of each query, by name of the query."""
         return TOGETHER if self.together else APART
 
     def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
@@ -146,9 +146,10 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return, for each column, the query for interval endpoints (and quantiles if `together`) and its mechanism.
+        """Return, for each column, the query for the endpoints of intervals, and the mechanism that answers the query.
 
-        Endpoints are drawn only for intervals that can reach the confidence level.
+        If `together` is true, the answer also contains the quantiles. Endpoints are drawn only for intervals that can
+        reach the confidence level.
         """
         rank = grouping.answered(Rank(self.q, self.confidence, ends_only=not self.together))
         name = "quantile" if self.together else "interval"

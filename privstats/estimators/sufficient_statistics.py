@@ -210,11 +210,12 @@ class Moments(UnclippedSquares):
         return here.solved(both) if self.ridge is None else here.penalised(both, here.unseen(both.first(self.box.c)))
 
     def penalised(self, both: NoisyMatrix, hidden: FloatArray) -> Estimate:
-        """Return penalised coefficients; they have no std errors, because the bias due to the penalty is unknown.
+        """Return penalised coefficients, without std errors because the bias due to the penalty is unknown.
 
-        If the user gives no ridge, each eigenvalue of the slopes' moments that is below the noise is raised to the
-        noise, and no other eigenvalue is changed. The size of the error is unknown along the `hidden` directions, shape
-        (c, l), and along the directions in which the penalty changes the coefficients.
+        The coefficients are computed from `both`, the released second moments of the columns and the response. If the
+        user gives no ridge, each eigenvalue of the slopes' moments that is below the noise is raised to the noise, and
+        no other eigenvalue is changed. The size of the error is unknown along the `hidden` directions, shape (c, l),
+        and along the directions in which the penalty changes the coefficients.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
@@ -244,7 +245,10 @@ class Moments(UnclippedSquares):
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
-        """Return a note if the released mean and variance suggest that most responses are at the two bounds."""
+        """Return a note if the released mean and variance suggest that most responses are at the two bounds.
+
+        The argument `both` has the released second moments of the columns and the response.
+        """
         one, rows = self.box.intercept, self.sizes.rows
         if one is None:
             return ()
@@ -257,7 +261,10 @@ class Moments(UnclippedSquares):
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
     def response_sd(self, both: NoisyMatrix) -> float:
-        """Return the std dev of the response (without an intercept, its root mean square); NaN if it is below noise."""
+        """Return the std dev of the response (without an intercept, its root mean square); NaN if it is below noise.
+
+        The argument `both` has the released second moments of the columns and the response.
+        """
         one, rows, about = self.box.intercept, self.sizes.rows, np.eye(len(both.value))[-1]
         if one is not None:
             about[one] = -both.value[one, -1] / rows
@@ -331,7 +338,8 @@ class Moments(UnclippedSquares):
     def counts(self, both: NoisyMatrix) -> Iterator[tuple[int, FloatArray, FloatArray, FloatArray]]:
         """Yield for each factor: its position, the counts of its levels, the counts' noise sds, and the needed counts.
 
-        The needed count is the smallest count of a level at which coefficients are reported.
+        The needed count is the smallest count of a level at which coefficients are reported. The argument `both` has
+        the released second moments of the columns and the response.
         """
         columns = both.first(self.box.c)
         for k, _, one in self.levelled:
@@ -342,7 +350,8 @@ class Moments(UnclippedSquares):
         """Release the score variance at `start`; return the variance in the problem's coordinates, shape (m, m).
 
         If possible, the factor with the most levels (at least three) has one coordinate for each level. Products of the
-        coordinates of two levels are then known to be zero and need no release.
+        coordinates of two levels are then known to be zero and need no release. The argument `A` has the released
+        second moments of the columns, and `both` has the second moments of the columns and the response.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -407,7 +416,8 @@ class Moments(UnclippedSquares):
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
         """Return the coordinates t of a constant fit, (m,), which replace the estimate along unidentified directions.
 
-        The result is None for fits with intervals and for models without an intercept.
+        The result is None for fits with intervals and for models without an intercept. The argument `both` has the
+        released second moments of the columns and the response.
         """
         one = self.box.intercept
         if self.public.intervals or one is None:
@@ -416,7 +426,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(self.start.to_theta, mean * np.eye(self.box.c)[one]), dtype=float)
 
     def solved(self, both: NoisyMatrix) -> Estimate:
-        """Return the estimate from released second moments of (columns, response minus offset)."""
+        """Return the estimate from `both`, the released second moments of the columns and the response minus offset."""
         c, rows = self.box.c, self.sizes.rows
         A = both.first(c).mapped(self.start.to_theta)
         score = self.start.to_theta.T @ (both.value[:c] @ np.r_[-self.start.theta, 1.0])
@@ -467,8 +477,8 @@ class Moments(UnclippedSquares):
     def noted(self, estimate: NormalEstimate | PointEstimate, both: NoisyMatrix) -> Estimate:
         """Return the estimate with a note on responses at the bounds, and notes on levels without coefficients.
 
-        Coefficients of a factor level are not reported if too few rows have this level. `both` is the released matrix
-        of second moments of the columns and the response.
+        Coefficients of a factor level are not reported if too few rows have this level. The argument `both` has the
+        released second moments of the columns and the response.
         """
         said = hidden_levels(self.box, self.counts(both), estimate, self.sizes.rows)
         return replace(estimate, remarks=(*estimate.remarks, *self.clamped(both), *said))
