@@ -1,6 +1,6 @@
 """Adaptive regression: whiten the predictors, then use the method with the shortest expected intervals.
 
-The fit has three first stages. Stage 0 releases the scales of the columns, stage L the counts of factor levels, and
+The fit starts with three stages. Stage 0 releases the scales of the columns, stage L the counts of factor levels, and
 stage 1 rough second moments of the standardised columns (the coarse matrix). Then one of three methods is chosen: noisy
 moments (`sufficient_statistics`), Newton steps (`least_squares`), or the minimiser of a perturbed loss
 (`perturbed_least_squares`).
@@ -235,7 +235,8 @@ class Adaptive:
         scales : Scales
             Released centres and scales of columns and response.
         sizes : Sizes
-            Numbers of rows and of scores, before rows of rare levels are left out.
+            Numbers of rows and of scores (one score for each row or for each privacy unit), before rows of rare levels
+            are left out.
         needed : float
             Smallest number of rows at which the coefficient of a factor level can be estimated.
         share_of : tuple of str

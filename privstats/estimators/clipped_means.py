@@ -32,7 +32,8 @@ class ClippedMeans:
     noises : Noises
         Noise mechanisms, one for each kind of query.
     sums : Means, optional
-        Estimator of means from released sums. It replaces Newton steps if its intervals are expected to be shorter.
+        Estimator of means from released sums. This estimator replaces Newton steps if it is expected to give shorter
+        intervals.
     """
 
     noises: Noises = NORMAL

@@ -30,7 +30,7 @@ class Entries:
 
     If factor columns are coded by -1 and 1, the absolute value of each entry is 1, and the noise of all moments is
     proportional to the number of columns. With one indicator per level, z has a single 1 among the entries of a factor:
-    these entries add 1 to the squared length of z, at any number of levels.
+    these entries add 1 to the squared length of z, however many levels the factor has.
 
     Parameters
     ----------

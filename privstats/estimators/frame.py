@@ -230,7 +230,7 @@ class PublicBox:
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return a lattice of possible rows, and the positions of its numeric axes.
+        """Return a lattice of possible rows, and the positions of the axes that belong to numeric columns.
 
         The lattice has the shape (k_1, ..., k_p, c), with k_i values along axis i and c columns. Each factor has one
         axis, along which its columns take their values at the kept levels. Each numeric column has one axis, from -1 to
@@ -344,9 +344,9 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     Parameters
     ----------
     spared : bool
-        Whether to omit sums of squares that need not be part of this query: under pure eps the noise increases with the
-        number of sums. For a column coded by -1 and 1 the sum of squares is the number of rows. The response's sum of
-        squares is released by a separate query.
+        Whether to omit sums of squares that need not be part of this query, because under pure differential privacy the
+        noise increases with the number of sums. For a column coded by -1 and 1 the sum of squares is the number of
+        rows. The response's sum of squares is released by a separate query.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -458,6 +458,10 @@ def ranked_scales(
     ----------
     offered : int or None
         Number of rows in the data; None if private. The probability of the quantile depends on this number.
+    share_of : tuple of str
+        Labels of the main queries. The budgets of these optional releases are parts of the main queries' budgets.
+    worth : bool
+        Whether the information in the releases is worth their budget; otherwise nothing is released.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     center, scale, below_noise, wrong = (
@@ -554,7 +558,7 @@ class KnownMoments:
         box : PublicBox
             Public information about the design's columns.
         scales : Scales
-            Centres and scales by which columns are standardised.
+            Centres and scales with which columns are standardised.
         moments : ndarray, shape (c + 1,)
             Second moments of the standardised columns: released variances divided by squared scales.
         """
@@ -587,8 +591,9 @@ def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
     """Return the scales, enlarged for a response that may have two values, and the second moments that result.
 
     The second moments, shape (c + 1,), are the variances of columns and response, divided by the squared scales. If
-    ``scales.rarer`` is finite, the response may have two values. Its scale is then enlarged so that the square of
-    either standardised value is at most `HELD_LEAST` times c + 1; otherwise rows with the rarer value would be long.
+    ``scales.rarer`` is finite, the response may have two values. The scale of the response is then enlarged so that the
+    square of either standardised value is at most `HELD_LEAST` times c + 1; otherwise rows with the rarer value would
+    be long.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):
@@ -627,7 +632,7 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: 
     frame : StandardFrame
         Standardised columns.
     scales : Scales
-        Centres and scales by which columns are standardised.
+        Centres and scales with which columns are standardised.
     normed : bool
         Whether the square of a standardised column is standardised too: 1 is subtracted, and the difference is divided
         by sqrt 2. For a normal column the result has mean 0 and variance 1.
@@ -666,12 +671,12 @@ def reread_scales(
 ) -> StandardFrame:
     """Release scales a second time, for products and for columns with variances below their noise (stage 0b).
 
-    Return the columns standardised by the new scales. If `worth` is False, or if no column needs a new scale, nothing
-    is released and the columns are returned unchanged.
+    The result is the columns standardised with the new scales. If `worth` is False, or if no column needs a new scale,
+    nothing is released and the columns are returned unchanged.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()
-    wanted[-1] &= by.free_products  # under pure eps the gain from a new scale of the response is less than its cost
+    wanted[-1] &= by.free_products  # under pure eps, a new scale of the response is not worth its budget
     if made:
         wanted[made] = True
     spreads = ((j, spread) for at, ends in frame.parts for j, spread in zip(at, np.ptp(ends, axis=0), strict=True))

@@ -45,7 +45,7 @@ class Tail:
     fastest : float
         Smallest ratio of a bin's count to the previous bin's count, divided by `slowest`.
     residue : float
-        Counts that noise hides may exceed their fitted size by `residue` times `RESIDUE` noise sds.
+        Counts below noise may exceed their fitted values by `residue` times `RESIDUE` noise sds.
     aligned : bool
         Whether all scores longer than the clipping threshold may affect the same coefficient.
     slow : bool
@@ -199,8 +199,8 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the distribution of lengths.
         hidden : float, optional
-            Constant h for scores in bins that noise hides: at most the share ``sqrt(h / m)`` of their clipped length
-            affects one coefficient. The default is `ALONG_HIDDEN`.
+            Constant h for scores in bins with counts below noise: at most the share ``sqrt(h / m)`` of the length
+            clipped from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
         size : float
             Mean ratio of the length of a row's score to the length on which the histogram is based.
         """
@@ -231,11 +231,25 @@ def with_tail(
 ) -> tuple[FloatArray, int]:
     """Return the counts, with a geometric tail beyond the last visible bin, and the index of the last visible bin.
 
-    A window is a sum of two neighbouring bins. It is visible if it exceeds `VISIBLE` noise sds next to a visible
-    window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly decreasing tail in each window but not in a sum
-    over more bins. If a sum over more bins exceeds its noise, the next bins are also visible. The count of the first
-    hidden bin has two upper limits: a value a that is extrapolated from the last visible windows, and a value b + r s.
-    Here b is fitted to all hidden counts, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
+    A window is the sum of two neighbouring counts. A window is visible if it exceeds `VISIBLE` noise sds next to a
+    visible window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly decreasing tail in each window but not
+    in a sum over more bins; if a sum over more bins exceeds its noise, the next bins are also visible. Bins beyond the
+    last visible bin are hidden, and their counts are replaced by a geometric tail. The count of the first hidden bin
+    has two upper limits: a value that is extrapolated from the last visible windows, and the value b + r s. Here b is
+    fitted to the released counts of all hidden bins, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (bins,)
+        Released counts of a histogram of lengths.
+    sd : float
+        Noise sd of a count.
+    tail : Tail
+        Assumption on the tail of the distribution of lengths.
+    law : {"normal", "pure"}
+        Noise law of the counts, which sets the threshold `AFTER_GAP`.
+    known : Whole, optional
+        Total of the counts with its standard error, if the total is known.
     """
     windows = np.r_[0.0, counts[:-1] + counts[1:]]
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
@@ -267,10 +281,11 @@ def with_tail(
 def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:
     """Return the number of bins beyond the last visible bin that become visible through sums over several bins.
 
-    If the sum of the first four or eight hidden bins (`WIDE_WINDOWS`) exceeds noise, the first half of these bins
-    becomes visible. If only the sum of all hidden bins exceeds noise, the first hidden bin becomes visible. The known
-    total minus the visible counts is a second estimate of the sum of all hidden bins; the two estimates are averaged
-    with precision weights.
+    Visible bins have counts above noise (`with_tail`); the bins beyond the last visible bin are hidden. If the sum of
+    the first four or eight hidden bins (`WIDE_WINDOWS`) exceeds noise, the first half of these bins becomes visible. If
+    only the sum of all hidden bins exceeds noise, the first hidden bin becomes visible. The known total minus the
+    visible counts is a second estimate of the sum of all hidden bins; the two estimates are averaged with precision
+    weights.
     """
     hidden, visible = counts[last + 1 :], last + 1
     if not len(hidden):
@@ -363,7 +378,7 @@ def best_clip(
         Further bias bound, the same for every candidate threshold.
     unseen_along : float, optional
         Largest share of the length clipped from the scores in `unseen` that may affect one coefficient; by default the
-        share for scores in bins that noise hides.
+        share for scores in bins with counts below noise.
 
     Notes
     -----

@@ -144,12 +144,14 @@ def readable_levels(
 
     Parameters
     ----------
+    scales : Scales
+        Released scales and sums of the columns.
     needed : float
         Number of rows that a level needs to be kept.
     share_of : tuple of str
         Labels of the main queries, one for each method. The counts use a part of the main queries' budget share.
     worth : bool
-        Whether the counts are worth their budget share.
+        Whether the information in the counts is worth their budget share; otherwise no counts are released.
     intervals : bool
         Whether intervals are requested; otherwise all levels are kept and no counts are released.
     """

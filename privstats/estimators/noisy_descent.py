@@ -69,11 +69,12 @@ class NoisyGradientDescent:
     Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
     covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich is added to this
     covariance. The remaining error of the starting value, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of
-    M below half the noise's largest eigenvalue (`edge`) are raised to this value. This is justified for predictors with
-    declared scales (`Scale`), which imply larger variances, unless the predictors are collinear. If noise exceeds the
-    information on some combination of the predictors, a note states that intervals then rest on the declared scales. If
-    a predictor has no declared scale, the remaining error is computed from a lower bound on M. Directions in which more
-    than the share `MOST_LEFT` of the starting value's error may remain are not reported.
+    M below half the noise's largest eigenvalue (`edge`) are raised to this value. The raised values are justified for
+    predictors with declared scales (`Scale`), because declared scales imply larger variances, unless the predictors are
+    collinear. If noise exceeds the information on some combination of the predictors, a note states that intervals then
+    rest on the declared scales. If a predictor has no declared scale, the remaining error is computed from a lower
+    bound on M. Directions in which more than the share `MOST_LEFT` of the starting value's error may remain are not
+    reported.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def hessian_share(noise: float) -> float:
     Parameters
     ----------
     noise : float
-        Noise of a Hessian released with the whole budget, divided by the number of rows.
+        Relative noise: noise of a Hessian released with the whole budget, divided by the number of rows.
     """
     return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 

@@ -121,16 +121,16 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            The user's choice. With "cautious", the assumption is ``TAILS["cautious"]``. With "usual", the assumption is
-            ``TAILS[scores]``, with two exceptions if `scores` is "usual" too. If the bounds of a predictor are far
-            beyond its values, long scores are possible, and the assumption is ``TAILS["far"]``. Otherwise the true
-            counts in hidden bins are assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)``
-            times `RESIDUE` noise sds, for m coordinates. Hidden bins are the bins of the histogram of score lengths
-            with counts below noise.
+            Option set by the user. The value "cautious" selects the assumption ``TAILS["cautious"]``, and "usual"
+            selects ``TAILS[scores]``. There are two exceptions if `tail` and `scores` are both "usual". First, if the
+            bounds of a predictor are far beyond its values, long scores are possible, and the assumption is
+            ``TAILS["far"]``. Second, in all other cases, counts below noise in the histogram of score lengths are
+            assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)`` times `RESIDUE` noise sds,
+            for m coordinates.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
-            Kind of score: the name in `TAILS` of the assumption that is used if `tail` is "usual".
+            Kind of score, which selects an assumption in `TAILS` if `tail` is "usual".
         """
         if tail == "usual":
             tail = "far" if scores == "usual" and self.far_columns else scores
@@ -297,7 +297,7 @@ class Hessian:
     back : ndarray, shape (m, m)
         Matrix that maps the coordinates of the last score to the Hessian's coordinates.
     usual : float
-        Typical information along a direction.
+        Typical eigenvalue of the Hessian: the information along a typical direction.
     """
 
     matrix: NoisyMatrix

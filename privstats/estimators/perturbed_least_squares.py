@@ -79,10 +79,10 @@ class TwoStrips(Lengths):
     Parameters
     ----------
     lost : float
-        Bound on the bias of one coordinate of the score that is due to rows clipped at the curvature limit. It is
-        computed from a released histogram of lost lengths: if a row is clipped, its score loses a part of its length.
-        If no count of this histogram exceeds noise, one noise sd is assumed as the count of the first bin, and 0 as the
-        counts of all other bins.
+        Bound on the bias of one coordinate of the score that is due to rows clipped at the curvature limit. If a row is
+        clipped, the row's score loses a part of its length; the bound is computed from a released histogram of these
+        lost lengths. If no count of this histogram exceeds noise, one noise sd is assumed as the count of the first
+        bin, and 0 as the counts of all other bins.
     """
 
     lost: float = 0.0
@@ -93,8 +93,8 @@ class TwoStrips(Lengths):
     ) -> TwoStrips:
         """Return denoised counts of a histogram with bins for score lengths and bins for lost lengths.
 
-        The lost length of a score is the part of its length that is removed if its row is clipped at the curvature
-        limit.
+        The lost length of a score is the part of the score's length that is removed if the row is clipped at the
+        curvature limit.
 
         Parameters
         ----------
@@ -236,12 +236,12 @@ class PerturbedSquares(OneStep):
         return Pilot(self.start)
 
     def both_matrices(self) -> NoisyMatrix:
-        """Return the second moments of whitened rows, from the coarse matrix and, if it is noisy, a second matrix.
+        """Return the second moments of whitened rows, from the coarse matrix and, if needed, a second matrix.
 
-        The two matrices are averaged entry by entry, in axes in which the noise of different entries of the coarse
-        matrix is uncorrelated. Rows of the second matrix are clipped to a length such that its noise is about
-        `SECOND_HELD` times a lower bound on the smallest eigenvalue of the coarse matrix, because the second matrix
-        must determine the direction of this eigenvalue.
+        The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in
+        axes in which the noise of different entries of the coarse matrix is uncorrelated. Rows of the second matrix are
+        clipped to a length such that its noise is about `SECOND_HELD` times a lower bound on the smallest eigenvalue of
+        the coarse matrix, because the second matrix must determine the direction of this eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -267,9 +267,9 @@ class PerturbedSquares(OneStep):
         unit : float
             Noise sd of an entry if rows are clipped to length 1.
         start : Start
-            Whitened predictors; a row of the query contains their values.
+            Whitened predictors; a row of the query contains the values of these predictors.
         noise : float
-            The given share: sqrt(m) noise sds of an entry, divided by the number of rows.
+            The given share: sqrt(m) noise sds of a sum, divided by the number of rows.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))

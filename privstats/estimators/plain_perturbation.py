@@ -60,8 +60,8 @@ class PlainPerturbedLikelihood:
         Share of the budget for the random linear term; the remaining share is used by the penalty that privacy
         requires.
     ridge : float, optional
-        The penalty is `ridge` times half the sum of squared coefficients of predictors scaled to [-1, 1]. It includes
-        the penalty that privacy requires.
+        The penalty is `ridge` times half the sum of squared coefficients of predictors scaled to [-1, 1]. The penalty
+        that privacy requires is a part of this penalty.
     theta_bound : float, optional
         Bound on the l1 norm of the coefficients of predictors scaled to [-1, 1].
     margins : bool
@@ -112,9 +112,9 @@ class PlainPerturbedLikelihood:
         """Return a matrix S such that ``theta + S theta`` approximately removes the penalty that privacy requires.
 
         The penalty that the user requested (the option `ridge`) is not removed. Let gamma be the penalty to remove. A
-        step ``H^-1 gamma theta`` with the Hessian H of the data would remove this penalty, but the Hessian of the data
-        is not released. It is replaced by the Hessian H of synthetic rows, uniform between their bounds. This Hessian
-        is larger than the Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let
+        step ``G^-1 gamma theta`` with the Hessian G of the data would remove this penalty, but the Hessian of the data
+        is not released. It is replaced by the Hessian H of synthetic rows, which are uniform between their bounds. H is
+        larger than the Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let
         ``x = gamma / (h + user's penalty)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x
         exceeds 1: then theta is mostly noise, and the penalty limits this noise.
 

@@ -207,12 +207,12 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """Release mean squares of standardised products of columns; sums of columns do not determine them (stage 0d).
+    """Release mean squares of standardised products of columns (stage 0d).
 
-    Rows with large products are the longest rows, and they are clipped in the release of the coarse matrix. According
-    to the coarse matrix alone, the variance of a squared column would be about half the true variance. A row
-    contributes ``(z / WIDE)^2`` for each product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each
-    sum by at most 1.
+    The mean squares of products cannot be computed from the released sums of columns. Rows with large products are the
+    longest rows, and they are clipped in the release of the coarse matrix. According to the coarse matrix alone, the
+    variance of a squared column would be about half the true variance. A row contributes ``(z / WIDE)^2`` for each
+    product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most 1.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -241,6 +241,12 @@ def coarse(
 
     Parameters
     ----------
+    frame : StandardFrame
+        Standardised columns and response.
+    levels : KeptLevels
+        Factor levels kept in the fit, and the directions without information.
+    rows : float
+        Number of rows at the kept levels.
     known : KnownMoments, optional
         Second moments that are computed from sums of columns. If `known` is given, the coarse matrix is averaged with
         these moments, and intervals also use the coarse matrix.
@@ -320,9 +326,9 @@ class Coarse:
     sigma, most_sigma : float
         Residual scale in units of the response's scale, and the scale's upper limit given the noise.
     near_singular : bool
-        Whether the smallest eigenvalue was raised, so that a second matrix is needed.
+        Whether the smallest eigenvalue was raised, so that a second release of second moments is needed.
     moments : NoisyMatrix, optional
-        Released sum of the outer products v v' over rows v of predictors and response, if intervals use it.
+        Released sum of the outer products v v' over rows v of predictors and response, if intervals use this sum.
     """
 
     matrix: FloatArray
@@ -351,8 +357,16 @@ class Coarse:
 
         Parameters
         ----------
+        question : Sum
+            Query for the second moments of m predictors and the response, with rows clipped to a length.
+        rows : float
+            Number of rows.
+        limit : float
+            Upper bound on the squared length of a row; longer clipping lengths would only add noise.
         one : int, optional
             Index of the constant column; clipping leaves the constant unchanged.
+        known : KnownMoments
+            Second moments that are computed from sums of columns.
         whole : bool
             Whether the matrix has all columns of `known`; otherwise only the response's mean square in `known` is used.
         """

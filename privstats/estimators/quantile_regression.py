@@ -348,7 +348,7 @@ class Residuals:
     density : float
         Density of the residuals at the tau-quantile.
     sigma : float
-        Residual scale: sd of the normal distribution that has the density `density` at its own tau-quantile.
+        Residual scale: sd of the normal distribution whose density at the tau-quantile is `density`.
     """
 
     quantile: float
