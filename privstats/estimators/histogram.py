@@ -235,8 +235,9 @@ def with_tail(
     visible window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly decreasing tail in each window but not
     in a sum over more bins; if a sum over more bins exceeds its noise, the next bins are also visible. Bins beyond the
     last visible bin are hidden, and their counts are replaced by a geometric tail. The count of the first hidden bin
-    has two upper limits: a value that is extrapolated from the last visible windows, and the value b + r s. Here b is
-    fitted to the released counts of all hidden bins, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
+    has two upper limits: a value that is extrapolated from the last visible windows (`continued_from`), and the value
+    b + r s. Here b is fitted to the released counts of all hidden bins, s is the noise sd of b, and r is ``RESIDUE *
+    tail.residue``.
 
     Parameters
     ----------
@@ -264,10 +265,7 @@ def with_tail(
             break
     while counts[last] < sd and last > 1:
         last -= 1
-    window = max(counts[max(last - 1, 0)] + counts[last], sd)
-    before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
-    ratio = float(np.clip(FALLING * np.sqrt(window / before), tail.fastest * tail.slowest, tail.slowest))
-    base = window * ratio**2 / (1 + ratio)
+    base, ratio = continued_from(counts, last, sd, tail)
     hidden = counts[last + 1 :]
     if len(hidden):
         powers = ratio ** np.arange(len(hidden))
@@ -276,6 +274,23 @@ def with_tail(
     k = np.arange(len(counts))
     continued = base * ratio ** np.maximum(k - last - 1, 0)
     return np.where(k <= last, np.maximum(counts, 0.0), continued), last
+
+
+def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tuple[float, float]:
+    """Return the extrapolated count of the first hidden bin, and the ratio of each later count to the previous count.
+
+    From the last visible window to the first hidden bin, counts decrease by the ratio of the last two visible windows.
+    If the last three visible windows decrease ever faster, as in tails that are lighter than a power law, the later
+    counts continue this trend: their ratio is multiplied by the last change of the ratio of windows.
+    """
+    window = max(counts[max(last - 1, 0)] + counts[last], sd)
+    before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
+    fall, change = window / before, 1.0
+    if last >= 5:
+        change = min(1.0, fall * max(counts[last - 5] + counts[last - 4], before) / before)
+    ratios = FALLING * np.sqrt([fall, fall * change])
+    ratio, later = np.clip(ratios, tail.fastest * tail.slowest, tail.slowest).tolist()
+    return window * ratio**2 / (1 + ratio), later
 
 
 def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:

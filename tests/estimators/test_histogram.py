@@ -51,6 +51,17 @@ def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
     assert short <= 15  # single rows beyond sight may exceed any assumption; a fitted tail alone would be short in half
 
 
+def test_counts_that_fall_ever_faster_are_continued_so_and_those_of_a_power_are_not():
+    sd, bins = 24.0, np.arange(16)
+    light = 1000 * 2.0 ** (-((bins - 4.0) ** 2) / 8)
+    assumed, last = with_tail(np.where(light > 40, light, 0.0), sd, TAILS["usual"], "pure")
+    true = light[last + 1 :].sum()
+    assert last == 10 and true < assumed[last + 1 :].sum() < 2 * true  # the last ratio alone assumes 2.2 times as many
+    power = 3000 * 0.4**bins
+    assumed, last = with_tail(np.where(power > 40, power, 0.0), sd, TAILS["usual"], "pure")
+    assert np.allclose(assumed[last + 2 :] / assumed[last + 1 : -1], 1.1 * 0.4)
+
+
 def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
     """Ten bins of 1.3 noise sds each: by windows of two bins .1 of their excess was assumed."""
     sd, sizes = 10.0, 2 ** (np.arange(22) / 2)
