@@ -91,7 +91,7 @@ class QuantileModel(Regression):
         auto, because = self._auto(promise, noise, len(design.names), each, intervals)
         if auto == "newton" and not public.carries(QuantileSteps(noises_of(promise, None, "", ())[0], self.tau)):
             auto = "kng" if exact_for(len(design.names)) and noise in (None, *NORMS) else "objpert"
-            because = "the method that so few rows carry at this budget"
+            because = "the other methods need more rows at this budget"
         taken = auto if mech == "auto" else mech
         if taken == "expmech" and noise is not None:
             raise OptionError("mech='expmech' has no choice of noise; leave noise out")
@@ -145,7 +145,8 @@ class QuantileModel(Regression):
         if exact_for(coefficients) and samples:
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
         if minimises and each < minimised:
-            return "objpert", f"shortest expected intervals of {'a median' if median else 'quantiles'} for so few rows"
+            of = "a median" if median else "quantiles"
+            return "objpert", f"shortest expected intervals of {of} with these rows and this budget"
         return "newton", "intervals that wide bounds do not lengthen"
 
 
