@@ -1,4 +1,7 @@
-"""Noise covariance of estimates without a released Hessian, computed with synthetic rows, uniform between bounds."""
+"""Covariance of the noise in estimates whose Hessian is not released: synthetic rows give a Hessian in its place.
+
+The numeric columns of the synthetic rows are uniform between their declared bounds.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ TAILS = {
     "far": Tail(0.5, slow=True),  # score lengths, if a predictor's bounds are far beyond most of its values
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score lengths, for losses with a bounded derivative
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score lengths of count and gamma models
-    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # row lengths, for losses whose scores are about as long as the rows
+    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # norms of rows, for losses whose scores have about the same norm
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
 }

@@ -197,10 +197,11 @@ class LastStep:
     ----------
     size : ndarray, shape (c,)
         Larger of two ratios for each coefficient; if it exceeds 1, the coefficient is not reported. The first ratio is
-        the root mean square change of the linear predictor, divided by the largest valid change. The weight of a row in
-        this mean is the row's share of the information about the coefficient. A large change in one group of rows
-        therefore does not affect a coefficient about which the group has no information. The second ratio is the change
-        of the coefficient, divided by `UNUSUAL` times the expected change.
+        the root mean square change of the linear predictor, divided by the largest change for which the scores are
+        nearly linear (`farthest_step` of the family). The weight of a row in this mean is the row's share of the
+        information about the coefficient. A large change in one group of rows therefore does not affect a coefficient
+        about which the group has no information. The second ratio is the change of the coefficient, divided by
+        `UNUSUAL` times the expected change.
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
     curvature_bias : ndarray, shape (c,)
@@ -566,7 +567,7 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return the size of the last step relative to the largest valid step, and bounds on the errors of the step.
+        """Return the size of the last step relative to the largest accepted step, and bounds on the step's errors.
 
         Parameters
         ----------

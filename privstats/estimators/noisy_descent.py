@@ -338,7 +338,7 @@ class ScaledRows:
     scales : ndarray, shape (c,)
         Scales of the columns, in half-ranges.
     unit : float
-        Scale of the response, in half-ranges; 1 with a link.
+        Scale of the response, in half-ranges of the response; 1 if the model has a link function.
     n : int
         Public number of rows.
     both : Concomitant, optional

@@ -414,7 +414,9 @@ class Moments(UnclippedSquares):
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the coordinates t of a constant fit, (m,), which replace the estimate along unidentified directions.
+        """Return the coordinates t, shape (m,), of the fit in which all coefficients except the intercept are zero.
+
+        Along unidentified directions, this fit replaces the estimate.
 
         The result is None for fits with intervals and for models without an intercept. The argument `both` has the
         released second moments of the columns and the response.
@@ -540,7 +542,10 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return the fit from moments of all rows at all levels; the fit needs no earlier release."""
+    """Return the least-squares fit from noisy second moments of all rows, with all levels of each factor.
+
+    The fit needs no earlier release.
+    """
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
     )

@@ -94,7 +94,7 @@ class PassWork(Shipped):
 
     @abstractmethod
     def of(self, rows: BlockRows) -> tuple[Any, ...]:
-        """Return the task's results for the rows of a part."""
+        """Return the results of the task for the rows in one part of the data."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

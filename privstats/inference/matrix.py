@@ -335,7 +335,10 @@ class NoisyMatrix:
         return kept_share(self.value - target, float(np.trace(self.mean_square())))
 
     def nearest_positive(self, least: float = 0.0) -> FloatArray:
-        """Return, of the matrices with eigenvalues of at least `least`, the matrix nearest to the released value."""
+        """Return the matrix nearest to the released value among the matrices whose eigenvalues are at least `least`.
+
+        The distance is the Frobenius norm of the difference.
+        """
         return raise_eigenvalues(self.value, least)
 
 

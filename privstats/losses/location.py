@@ -85,9 +85,9 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class InGroup:
-    """Vectors (index of the row's group, vector of the row) for the set `ByCell`, which sums vectors by group.
+    """Function of a row: a vector that begins with the index of the row's group. The set `ByCell` sums by group.
 
-    The function `of` returns the vector of a row.
+    The entries after the index are computed by the function `of`.
     """
 
     of: RowFunction

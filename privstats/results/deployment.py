@@ -60,7 +60,7 @@ class Empty:
 
 
 def deployment(fit: FitNumbers) -> str:
-    """Return the registry's record of a fit, as YAML text.
+    """Return a record of a fit for the public registry of deployments of differential privacy, as YAML text.
 
     Raises
     ------

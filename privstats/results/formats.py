@@ -56,7 +56,7 @@ class Sheet:
     title, about : str
         Title and subject of the table, such as "Private linear regression" and the formula.
     heads : tuple of str
-        Headers of all columns.
+        Headings of all columns.
     body, foot : tuple of tuple of str
         Rows of cells, each row with all its labels; rows of `foot` follow below a horizontal line.
     above, below : tuple of (str, str)
@@ -115,7 +115,7 @@ class Sheet:
     # ---------------------------------------------------------------- Markdown
 
     def as_markdown(self) -> str:
-        """Return the table in GitHub's Markdown, preceded by the title if the first head is empty."""
+        """Return the table in GitHub's Markdown, preceded by the caption if there is one."""
         heads = tuple(_markdown(head) for head in self.heads)
         dashes = ["-" * max(len(head) + 1, 3) for head in heads]
         rule = [f":{dash}" if j < self.labels else f"{dash}:" for j, dash in enumerate(dashes)]
@@ -195,7 +195,7 @@ class Sheet:
     # ---------------------------------------------------------------- CSV, great_tables
 
     def as_csv(self) -> str:
-        """Return heads and rows as CSV, without the lines above and below the table."""
+        """Return the column headings and the rows as CSV text, without the lines above and below the table."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows((self.heads, *self.body, *self.foot))
         return text.getvalue()

@@ -313,7 +313,7 @@ def _changes(
 
 
 def _needed(call: _Call) -> list[str]:
-    """Return the names of the columns on which the effect of the requested column on the mean depends."""
+    """Return the names of the columns whose values change the effect of the requested column on the mean response."""
     design: Any = call.results.facts.design
     linear = call.results.facts.link is None
     needed = design.varies_with(call.name) if linear else set(call.known)

@@ -184,7 +184,7 @@ class FitNumbers:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes on the limits of the estimates, in the order of the summary."""
+        """Notes that warn the user about limits of the estimates, in the order in which the summary prints them."""
         own = (*self.facts.notes, *delta_note(self.facts, self.estimate, self.releases))
         notes = explained(own, self.estimate.notes)
         return tuple(map(in_rho, notes)) if isinstance(self.facts.promise, ZeroCDP) else notes

@@ -551,7 +551,10 @@ class Squares(Set):
 
     @property
     def entry_step(self) -> float:
-        """Step of the grid of the values u; entries of contributions are whole multiples of the step's square."""
+        """Step of the grid to which the values u are rounded.
+
+        The entries of a row's contribution to the sum are integer multiples of the square of this step.
+        """
         return step_of(1.0, ROW_BITS)
 
     @property

@@ -39,7 +39,8 @@ FITS, FEWER = range(9), range(3)  # identifiers of the simulated fits under usua
 MOST = 45  # largest number of simulated fits if the user gives rows that resemble the data (`like`)
 SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
 VAGUE = 1.5  # ratio of the quartiles of simulated widths above which a forecast from the user's rows `like` is a range
-# number of averaged draws for a release of one rank, of several ranks together, and of coefficients
+# Numbers of simulated releases that are averaged: of one quantile with its interval, of several quantiles released
+# together, and of coefficients or other vectors.
 SEVERAL, TOGETHER, FEW = 25, 9, 3
 # Largest number of synthetic rows given to an exponential mechanism. A multiple k of this number of rows is represented
 # by a budget multiplied by k, which gives the same density.

@@ -483,10 +483,11 @@ class Plan:
         return self.rows if self._is_public else None
 
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], bounds: Bounds) -> Widths:
-        """Return the ratios of expected to wanted widths, of one term or of all terms but the intercept.
+        """Return the ratio of expected to wanted interval width, for one term or for each term except the intercept.
 
         The simulation stops when further fits cannot change whether every width is at most the wanted width. `bounds`
-        has bounds of the ratios in the simulated fits, known from other numbers of rows or budgets.
+        contains lower and upper bounds of the ratio in each simulated fit; they are ratios of the same fit at other
+        numbers of rows, or at other budgets.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -925,12 +926,13 @@ def rehearsed(
     before: tuple[Asked, ...],
     audited: bool = False,
 ) -> tuple[tuple[Asked, ...], Turns]:
-    """Run each branch on synthetic rows; return all queries, and the numbers of passes over the rows in each branch.
+    """Run the estimator on synthetic rows; return all its queries, and the numbers of passes over the rows.
 
-    `turn` is the number of the round. If the queries are equal to the queries of the previous round (`before`), every
-    query was asked with its final budget. In this case each query is audited, and each branch is run once more without
-    its optional queries, unless these queries were `audited` for another plan. Inference after the last query is run in
-    the first round only.
+    An estimator that chooses among several methods has one branch per method, and each branch is run. The planner calls
+    this function several times (in rounds, numbered by `turn`), because the budgets of the queries depend on the set of
+    queries. If the queries are equal to the queries of the previous round (`before`), every query was asked with its
+    final budget. In this case each query is audited, and each branch is run once more without its optional queries,
+    unless these queries were `audited` for another plan. Inference after the last query is run in the first round only.
 
     Raises
     ------

@@ -44,8 +44,8 @@ def written_plan(plan: Any) -> dict[str, Any]:
     Raises
     ------
     OptionError
-        If an expression calls a function registered by `rowwise`, or an option is not a text, a number, or a list or
-        mapping of texts and numbers.
+        If an expression calls a function registered by `rowwise`, or an option is not a string, a number, or a list or
+        mapping of strings and numbers.
     """
     spec = plan.specification
     written, defaults = spec.written, BY_NAME[spec.verb].defaults

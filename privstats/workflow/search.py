@@ -25,7 +25,7 @@ AIM = 0.003  # the next number to try exceeds the root (the extrapolated number)
 # relative distance from the lower limit, and from the upper limit, below which the root counts as near this limit
 NEARLY, BELOW = 0.0075, 0.015
 CLOSE = 0.03  # a limit is close to the root if |log(expected width / wanted width)| at the limit is below this
-ALMOST = 0.0099  # relative distance between a close limit and the next number to try: a little less than `WITHIN`
+ALMOST = 0.0099  # relative distance from a limit near the root to the next number to try: slightly less than `WITHIN`
 PROBES = 1  # number of times that a number next to a close limit is tried in place of the mean of the two limits
 APART_FROM_ONE = 0.05  # value of |log(expected width / wanted width)| beyond which a rough forecast is sufficient
 SPACED = 0.03  # smallest |log ratio| of two numbers for an extrapolation: widths at nearer numbers differ irregularly

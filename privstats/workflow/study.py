@@ -195,7 +195,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
 
 
 def charge_of(plan: Plan) -> Charge:
-    """Return the charge of a plan's fit to a ledger: the entries, the call, and the method."""
+    """Return the record with which a ledger is charged for a plan's fit: queries with guarantees, call, and method."""
     return plan.charge, _call(plan), plan.choice.mech
 
 

@@ -75,18 +75,19 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return delta, at eps, of two Laplace laws with scales e^beta and 1 whose centres differ by a <= eps.
 
-    The first array is for the wide law against the narrow law, the second for the narrow law against the wide law. beta
-    is at most eps. Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and scale
-    rho = e^beta, at a. Wide against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and
-    the tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide: the set
-    where ``q > e^eps p`` is an interval [-left, right] around the centre of the narrow law, where the log ratio is
-    largest. The interval ends before the centre of the wide law, because the log ratio there is beta - a.
+    The law with the larger scale is called the wide law, the other the narrow law. The first array is for the wide law
+    against the narrow law, the second for the narrow law against the wide law. beta is at most eps. Let the narrow law,
+    with density q, have its centre at 0, and the wide law, with density p and scale rho = e^beta, its centre at a. Wide
+    against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and the tails beyond these
+    points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide: the set where ``q > e^eps p`` is
+    an interval [-left, right] around the centre of the narrow law, where the log ratio is largest. The interval ends
+    before the centre of the wide law, because the log ratio there is beta - a.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
     over = np.maximum(a / rho + beta - eps, 0.0)
     left, right = over * rho / rho1, over * rho / (rho + 1)
-    # 2 rho e^eps p(0), with p the density of the wide law
+    # 2 rho e^eps p(0), where p is the density of the Laplace law with the larger scale rho
     height = np.where(over > 0, np.exp(np.minimum(eps - a / rho, STEEPEST)), 0.0)
     held = np.expm1(-left) + np.expm1(-right)
     narrow = -(held + height * (np.expm1(right / rho) - np.expm1(-left / rho))) / 2
@@ -96,11 +97,11 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of normal noise for each log ratio beta of noise scales, at (eps, delta).
 
-    Let a be the shift and rho the ratio of scales. Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is least
-    favourable, because the set where the density ratio exceeds e^eps does not contain the centre of the wide law; delta
-    is exact. Narrow law N(0, 1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 / 2 + (x -
-    a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against N(a,
-    1) at eps - beta.
+    Let a be the shift and rho >= 1 the ratio of scales; the law with the larger scale is called the wide law, the other
+    the narrow law. Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is least favourable, because the set
+    where the density ratio exceeds e^eps does not contain the centre of the wide law; delta is exact. Narrow law N(0,
+    1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at
+    most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against N(a, 1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
@@ -108,8 +109,9 @@ def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return delta, at eps, of two normal laws with standard deviations e^beta and 1 whose means differ by a.
 
-    The first array is delta of the wide law against the narrow law; the second is an upper bound of delta of the narrow
-    law against the wide law.
+    The law with the larger standard deviation is called the wide law, the other the narrow law. The first array is
+    delta of the wide law against the narrow law; the second is an upper bound of delta of the narrow law against the
+    wide law.
     """
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps

@@ -1,4 +1,4 @@
-"""K-norm gradient mechanism for a location: choose a quantile, or a geometric median, with a small score."""
+"""K-norm gradient mechanism: draw a quantile, or a geometric median; points with a shorter score are more probable."""
 
 from __future__ import annotations
 

@@ -27,11 +27,13 @@ SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise's scale; between them, su
 
 
 def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bool_]:
-    """Return randomised answers of n holders: the truth with probability ``e^eps / (1 + e^eps)``, else the opposite.
+    """Return the randomised answers of n persons to a yes-or-no question.
 
-    Privacy: eps. An answer is at most e^eps times as likely if the truth is "true" as if it is "false", and conversely
-    (Warner 1965). The probability of the opposite answer, and so the factor e^eps, has a relative error of about 1e-9
-    (`passes`).
+    An answer is the truth with probability ``e^eps / (1 + e^eps)``, and otherwise the opposite of the truth.
+
+    Privacy: each answer satisfies eps-DP. The probability of an answer if the truth is "yes" is at most e^eps times its
+    probability if the truth is "no", and conversely (Warner 1965). The probability of the opposite answer, and so the
+    factor e^eps, has a relative error of about 1e-9 (`passes`).
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ class RowHolder:
         return _triangle_sd(p, self.bound, self.mu)
 
     def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy score that each holder sends.
+        """Return the noisy scores of n rows; each is computed by the person who holds the row.
 
         Parameters
         ----------
@@ -130,13 +132,19 @@ class RowHolder:
         return _sent(toward_zero(self._scores(x, y, theta), step), sd, step, rng)
 
     def curvature(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy curvature of each holder's loss, the upper triangle of a matrix, (n, p (p + 1) / 2)."""
+        """Return the noisy Hessians of the losses of n rows; each is computed by the person who holds the row.
+
+        The array has one row per person, with the upper triangle of the Hessian: its shape is (n, p (p + 1) / 2).
+        """
         inside = np.abs(_residual(x, y, theta)) < self.clip
         a = x * (MARGIN * np.sqrt(self._weight(x)) * inside)[:, None]
         return _sent_products(a, self.curvature_sd(x.shape[1]), rng)
 
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy upper triangle of the matrix s s' for each holder's score s, shape (n, p (p + 1) / 2)."""
+        """Return the noisy matrices s s' for the scores s of n rows; each is computed by the person who holds the row.
+
+        The array has one row per person, with the upper triangle of the matrix: its shape is (n, p (p + 1) / 2).
+        """
         return _sent_products(self._scores(x, y, theta), self.square_sd(x.shape[1]), rng)
 
     def _scores(self, x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:

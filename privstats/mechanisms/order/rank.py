@@ -121,8 +121,8 @@ class Rank(Mechanism):
             grid = grid_of(within)
             points = grid.last - grid.first + 1
             return RankLaw(eps, relation.rows, self.levels, kind, self.confidence, self.ends_only, points)
-        # one number divides the values into two cells; the sum of the errors of the two cells' counts is twice the rank
-        # error, and so is the sensitivity
+        # A single drawn number divides the values into two cells. The sum of the absolute errors of the two counts is
+        # twice the rank error. So the sensitivity of the sum is twice the sensitivity of the rank error.
         if len(self.levels) == 1:
             return RankErrors(cell_rate(eps, relation.rows, 2 * moved_by_one(self.levels[0], relation)), 1, False)
         return RankErrors(

@@ -144,11 +144,12 @@ class Rows(Protocol):
         """Return the score and the loss, summed over all rows, at each of k points phi, shapes (k, d) and (k,)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Return a mask of the boxes in which all undecided rows are equal, and two possible scores for each box.
+        """Return a mask of the boxes in which the score takes only two values, and these two scores for each box.
 
-        The mask has the shape (boxes,). The two scores, each of shape (boxes, d), are the score if no undecided row has
-        a response below its fit, and the score if every undecided row has a response below its fit. If the mask is
-        true, the score at any point of the box is one of these two scores.
+        A row is undecided if its residual changes sign in the box. The mask, shape (boxes,), is true if the undecided
+        rows of a box have equal predictors and equal responses. The two scores, each of shape (boxes, d), are the score
+        if no undecided row has a response below its fit, and the score if every undecided row has a response below its
+        fit. Where the mask is false, the score can take further values.
         """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
