@@ -161,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def parsed_numbers(text: str) -> Any:
-    """Return a number, or a list of numbers separated by commas, from a text.
+    """Return the number in a string, or the list of numbers if the string has several, separated by commas.
 
     The parser prints the name of this function in its error messages.
     """
@@ -344,7 +344,7 @@ def _ledger(chosen: argparse.Namespace) -> Ledger:
 
 
 def budget_of(text: str) -> Promise:
-    """Return the privacy guarantee that a text such as "eps=1, delta=1e-6" describes.
+    """Return the privacy guarantee that a string such as "eps=1, delta=1e-6" describes.
 
     Raises
     ------

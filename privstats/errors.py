@@ -69,7 +69,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def quote(value: object) -> str:
-    """Return a text or number as the user wrote it, for error messages.
+    """Return a string or number as the user wrote it, for error messages.
 
     Other values might hold data; for them the name of the type is returned.
     """

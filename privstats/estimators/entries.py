@@ -153,7 +153,7 @@ class Entries:
 
     @cached_property
     def from_columns(self) -> FloatArray:
-        """Matrix that maps the c columns of the design to coordinates whose moments have about equal noise, (c, c).
+        """Matrix, shape (c, c), that maps the design's columns to coordinates whose moments have about equal noise.
 
         The coordinates are the predictors in z if `told` is true; otherwise they are the design's columns.
         """

@@ -294,7 +294,7 @@ class LikelihoodStep(OneStep):
 
     @property
     def ridge(self) -> FloatArray:
-        """Ridge matrix that limits the length of whitened rows at rare levels, in the start's coordinates, (m, m)."""
+        """Ridge matrix, shape (m, m), that limits the norms of whitened rows at rare factor levels."""
         W = self.start.W
         return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 

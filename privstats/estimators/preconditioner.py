@@ -164,7 +164,10 @@ class Start:
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return the coordinates t of theta, (m,), with ``to_theta @ t = theta`` up to a sum of `hidden` directions."""
+        """Return the coordinates t, shape (m,), of theta.
+
+        ``to_theta @ t`` equals theta plus a linear combination of the columns of `hidden` (unidentified directions).
+        """
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)

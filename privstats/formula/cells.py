@@ -2,7 +2,7 @@
 
 A single cell can change the type of a whole column: one text among integers makes an object column, one missing value
 makes integers floats, one complex number makes all numbers complex. The values read from the other rows must not
-change. Therefore each cell is converted by itself to one of four types: a number (float), a text (str), bytes, or an
+change. Therefore each cell is converted by itself to one of four types: a number (float), a string, bytes, or an
 instant; every other cell is missing. Types are compared with `issubclass`, and values are converted with methods of
 built-in types, so that no method of a class that came with the data is run (except the time zone of an aware datetime).
 No cell can cause an error or a warning in these functions.
@@ -66,7 +66,7 @@ def _cell(column: pd.Series, row: int) -> Any:
 
 
 def read(cell: Any) -> Reading:
-    """Return the value of a cell: a number, a text, bytes or an instant; None if it is missing.
+    """Return the value of a cell: a number, a string, bytes or an instant; None if it is missing.
 
     A complex number with imaginary part 0 counts as a number, because one complex cell makes all cells complex.
 
@@ -185,10 +185,10 @@ def _number(cell: Any) -> float:
 
 
 def _written(text: str) -> float:
-    """Return the number or truth value that a text spells; NaN for any other text.
+    """Return the number or truth value that a string spells, as a float; NaN for any other string.
 
-    If one cell of a column of numbers is a text, readers of files return all cells as texts. The other cells must still
-    be read as numbers.
+    If one cell of a column of numbers is not a number, readers of files return all cells as strings. The other cells
+    must still be read as numbers.
     """
     try:
         return float(text)
@@ -199,13 +199,13 @@ def _written(text: str) -> float:
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the code of each cell of a column, such as the index of a level; -1 for a cell without a code.
 
-    A text that spells a number, such as "1.0", has the code of this number, unless the text has a code itself.
+    A string that spells a number, such as "1.0", has the code of this number, unless the text has a code itself.
 
     Parameters
     ----------
     column : Series
     place : mapping
-        The code of each value that a cell may have; the keys are numbers and texts.
+        The code of each value that a cell may have; the keys are numbers and strings.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         table = positions(pd.Series(column.cat.categories), place)
@@ -232,15 +232,15 @@ def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _is_arrow(dtype: Any) -> bool:
-    """Return whether a column of this type is an Arrow column of texts, whose cells are valid UTF-8 or null."""
+    """Return whether a column of this type is an Arrow column of strings, whose cells are valid UTF-8 or null."""
     text = isinstance(dtype, pd.StringDtype) and dtype.storage != "python"
     return text or (isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in ("string", "large_string"))
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of the texts of an Arrow column, given the mapping `place` from values to codes.
+    """Return the codes of the strings in an Arrow column, given the mapping `place` from values to codes.
 
-    Texts that are keys of the mapping are compared as bytes; other texts are converted one by one.
+    Strings that are keys of the mapping are compared as bytes; other strings are converted one by one.
     """
     import pyarrow as pa  # pyarrow is installed if a column is in Arrow format
     from pyarrow import compute
@@ -256,7 +256,7 @@ def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
     value = read(cell)
-    if isinstance(value, str) and value not in place:  # a text that is not a level may spell a number
+    if isinstance(value, str) and value not in place:  # a string that is not a level may spell a number
         value = _written(value)
     return place.get(value, -1)
 
@@ -297,7 +297,7 @@ def unit_name(cell: Any) -> str | bytes | float | Instant | None:
 
     Equal names, such as 7, 7.0 and numpy's 7, or "ann" and an enumeration member whose value is "ann", denote one unit.
     Whole numbers from 2^53 on count as missing: one missing name would turn a column of integers into floats, and
-    floats cannot distinguish such large integers. Identifiers of this size must be given as text.
+    floats cannot distinguish such large integers. Identifiers of this size must be given as strings.
     """
     value = read(cell)
     return value if not isinstance(value, float) or abs(value) < LARGEST_NAME else None

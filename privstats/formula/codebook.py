@@ -130,7 +130,10 @@ def _of_line(cells: Mapping[str, str]) -> Known | None:
 
 
 def _split(levels: str, kind: str) -> list[Any]:
-    """Return the levels in a text, separated by "|" or ";"; as integers if all are integers and `kind` is not text."""
+    """Return the levels in a string, separated by "|" or ";".
+
+    They are returned as integers if all are integers and `kind` does not declare a column of strings.
+    """
     parts = [part.strip() for part in levels.split("|" if "|" in levels else ";")]
     whole = kind not in TEXT_KINDS and all(re.fullmatch(r"-?[0-9]+", part) for part in parts)
     return [int(part) for part in parts] if whole else parts

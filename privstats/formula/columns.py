@@ -198,7 +198,7 @@ class Columns:
         Parameters
         ----------
         verb : str
-            Name of the calling function, "dp_hist" or "dp_mode", for error texts.
+            Name of the calling function, "dp_hist" or "dp_mode", for error messages.
         bins : int or sequence of float, optional
             Number of bins of equal width, or the edges of the bins in ascending order.
         step : float, optional
@@ -256,7 +256,7 @@ class Columns:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Labels of the estimates as texts, for summaries and hypotheses: ``x[a, 0.5]``."""
+        """Labels of the estimates as strings, for summaries and hypotheses: ``x[a, 0.5]``."""
         names = tuple(_name(label, str) for label in self.labels)
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 

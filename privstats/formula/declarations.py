@@ -212,8 +212,8 @@ class Levels(Known):
     Parameters
     ----------
     values : tuple or list
-        At least two different texts, truth values or numbers. Texts must be valid in UTF-8, and the absolute value of a
-        number must be at most 2^53.
+        At least two different strings, truth values or numbers. Strings must be valid in UTF-8, and the absolute value
+        of a number must be at most 2^53.
     ordered : bool
         Whether the levels can be compared by ``<`` and ``>``, in the given order.
 
@@ -252,8 +252,8 @@ class Levels(Known):
     def place(self) -> dict[Any, int]:
         """Map from the value of a cell to the code (position) of the level that the cell denotes.
 
-        For a text, the key is the text. For a number or truth value, the keys are the number as a float and the usual
-        spellings of the number as texts; for 1 and 0 also the spellings of truth values, such as "True".
+        For a string, the key is the string. For a number or truth value, the keys are the number as a float and the
+        usual spellings of the number as strings; for 1 and 0 also the spellings of truth values, such as "True".
         """
         texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
         numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
@@ -308,7 +308,7 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Return whether a level can be stored exactly: a number as a float, or a text in UTF-8."""
+    """Return whether a level can be stored exactly: a number as a float, or a string in UTF-8."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value
@@ -323,7 +323,7 @@ def declared(what: Any, name: str) -> Known:
         A tuple ``(low, high)`` of numbers or dates, a range of whole numbers, or a list of levels. The type ``bool``
         declares the levels False and True, a CategoricalDtype its categories, and an Enum class its values.
     name : str
-        Name of the column, for error texts.
+        Name of the column, for error messages.
 
     Raises
     ------

@@ -69,8 +69,8 @@ class Design:
     written : tuple of str or None
         The arguments `subset`, `weights` and `offset`, as the user wrote them.
     family : Mean, optional
-        Family of a model with a link function. The response of such a model is divided by its largest value and not
-        centred, because the coefficients are not in units of the response.
+        Family of a model with a link function. The response of such a model is divided by its largest value
+        and not centred, because the coefficients are not in units of the response.
     names : tuple of str
         Names of the coefficients, in order. If the model has an intercept, the first name is "Intercept".
     intercept : bool

@@ -238,7 +238,7 @@ def numeric(code: str, domain: Domain) -> NumericFactor:
 
 
 def cut_factor(code: str, domain: Domain) -> CutFactor | None:
-    """Return the factor for a text of the form ``cut(expression, edges)``; None for another text.
+    """Return the factor for a string of the form ``cut(expression, edges)``; None for any other string.
 
     Raises
     ------

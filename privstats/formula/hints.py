@@ -124,7 +124,7 @@ def _is_number(value: Any) -> bool:
 
 
 def example(name: str, known: Known) -> str:
-    """Return Python code that gives a hint about the distribution of a column, for error texts."""
+    """Return Python code that gives a hint about the distribution of a column, for error messages."""
     levels = levels_with_shares(known)
     if levels is not None:
         return f"domain.hint({name!r}, shares={{{levels.values[-1]!r}: 0.1}})"

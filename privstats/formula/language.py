@@ -1,8 +1,8 @@
 """The interface to the package patsy, which parses formulas, codes factors, names columns and reads hypotheses.
 
-patsy gets texts, declared levels and public points, never a row of the data. It decides which dummies are redundant,
-how columns are named, and the values of contrasts and spline bases. No other file imports patsy, and patsy is imported
-when a formula is first read, so that the import of this package stays fast.
+patsy gets expressions as strings, declared levels and public points, never a row of the data. It decides which dummies
+are redundant, how columns are named, and the values of contrasts and spline bases. No other file imports patsy, and
+patsy is imported when a formula is first read, so that the import of this package stays fast.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
 
 
 def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
-    """Return a row-wise numeric expression with public bounds; `argument` is the keyword's name, for error texts."""
+    """Return a row-wise numeric expression with public bounds; `argument` is the keyword's name, for error messages."""
     if not isinstance(code, str):
         hidden = ", so that the number of rows chosen stays private" if argument == "subset" else ""
         raise FormulaError(f'{argument} is {a(code)}; write it as text, {argument}="{EXAMPLES[argument]}"{hidden}')

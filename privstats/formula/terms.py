@@ -26,7 +26,7 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
-Key = tuple[str, ...]  # a factor or combination of factors: names of columns with levels, and texts of conditions
+Key = tuple[str, ...]  # a factor or combination of factors: names of columns with levels, and conditions as strings
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a column of levels with its coding in a formula, such as C(g, Sum)
 LARGEST = Interval(-1e300, 1e300)
 Number = tuple[tuple[str, int], ...]  # numeric factors of a product: pairs (expression, index of a column)

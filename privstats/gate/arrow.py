@@ -28,7 +28,7 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     """Return an Arrow array as a column that `formula.cells` reads like a pandas column of this type.
 
     Nulls become missing values. Numbers and truth values stay numbers, decimals become the nearest floats, dates and
-    times are in UTC, and texts become categories with a code for each row. A text that is not valid UTF-8 becomes a
+    times are in UTC, and strings become categories with a code for each row. A string that is not valid UTF-8 becomes a
     missing value, and so does every cell of a type without a counterpart in pandas: times without a date, durations,
     lists, structures. No value can raise an error.
     """
@@ -73,7 +73,7 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def _texts(coded: Any) -> pd.Categorical:
-    """Return a dictionary-encoded Arrow array of texts as a pandas Categorical."""
+    """Return a dictionary-encoded Arrow array of strings as a pandas Categorical."""
     import pyarrow as pa
 
     values = coded.dictionary.cast(pa.large_binary())

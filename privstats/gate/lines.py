@@ -1,4 +1,4 @@
-"""Text files such as CSV: every cell is a text, and each line is read by itself.
+"""Text files such as CSV: every cell is a string, and each line is read by itself.
 
 Each line is one record, whatever the line contains: a malformed line is a row with all cells missing, and does not
 cause an error. Therefore the number of rows is the number of lines, replacing one line changes one row, and a line
@@ -203,7 +203,7 @@ def cells_of(line: bytes, separator: str) -> list[str] | None:
 
 
 def _frame(names: Sequence[str], columns: Sequence[list[Any]]) -> pd.DataFrame:
-    """Return columns of texts as a DataFrame with these column names, which may repeat."""
+    """Return columns of strings as a DataFrame with the given column names, which may repeat."""
     frame = pd.DataFrame({k: pd.Series(column, dtype=object) for k, column in enumerate(columns)})
     frame.columns = pd.Index(list(names), dtype=object)
     return frame

@@ -96,7 +96,7 @@ class ParquetFiles:
     """Parquet files, which must not change during a call.
 
     Each file is read with its own column types. In the rows of a file that lacks a column, the values of this column
-    are missing. Keys in the names of folders, as in ``year=2020/part.parquet``, are columns of texts.
+    are missing. Keys in the names of folders, as in ``year=2020/part.parquet``, are columns of strings.
 
     Parameters
     ----------

@@ -237,7 +237,7 @@ class EstimatingEquation:
         Released score variance. Only the distribution of its noise is used: the noise reduces the degrees of freedom,
         which lengthens the intervals.
     per_eta : ndarray, shape (c,), optional
-        Change of each coefficient that changes the linear predictor by one std dev, for models with a link.
+        Change of each coefficient that changes the linear predictor by one std dev, for models with a link function.
     within : ndarray, shape (c, p), optional
         Public bounds: theta is ``within @ phi`` with every entry of phi in [-1, 1]. If given, these bounds, and not
         `signal`, limit theta along unidentified directions.
@@ -644,7 +644,7 @@ class NormalEstimate(Estimate):
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
         """Return the change of the linear predictor if ``R theta`` changes by `half`, one number per row of R.
 
-        The unit is one std dev of the linear predictor. For models without a link the result is 0.
+        The unit is one std dev of the linear predictor. For models without a link function the result is 0.
         """
         if self.per_eta is None:
             return np.zeros(len(R))

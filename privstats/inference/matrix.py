@@ -266,7 +266,7 @@ class NoisyMatrix:
         return self.map.T @ self.noise.squared(self.map @ self.map.T) @ self.map
 
     def noise_in(self, length: float) -> FloatArray:
-        """Return the covariance of N v, with N the noise, averaged over the vectors v of length `length`, (p, p)."""
+        """Return the covariance of N v, shape (p, p), averaged over vectors v of norm `length`; N is the noise."""
         if length == 0:
             return np.zeros_like(self.value)
         return length**2 / max(1, len(self.value)) * self.mean_square()

@@ -132,7 +132,10 @@ def _in_units(estimate: NormalEstimate, unit: FloatArray) -> NormalEstimate:
 
 
 def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[FloatArray], FloatArray]:
-    """Return the (k, k) weight matrix of each estimate, and the directions that no estimate identifies, (k, l)."""
+    """Return the weight matrix of each estimate, and the directions that no estimate identifies.
+
+    A weight matrix has the shape (k, k). The directions are the columns of a matrix of shape (k, l).
+    """
     k = len(estimates[0].theta)
     informations, known = [], np.zeros((k, k))
     for one in estimates:

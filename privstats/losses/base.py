@@ -1,7 +1,8 @@
 """Losses of a linear predictor: the interface `Loss` for adaptive regression, least squares, and Huber's loss.
 
 A new loss is added as one class. For squared, Huber and check losses the linear predictor eta has the units of the
-response, which is scaled to [-1, 1]; in generalised linear models it is on the scale of the link (log odds, log mean).
+response, which is scaled to [-1, 1]; in generalised linear models it is on the scale of the linear predictor (log odds,
+log mean).
 """
 
 from __future__ import annotations

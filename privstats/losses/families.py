@@ -31,7 +31,7 @@ LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for a logi
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """A family of distributions of a response y, with a link: ``E y = mean(eta)`` at the linear predictor eta.
+    """A family of distributions of a response y, with a link function: ``E y = mean(eta)`` at the linear predictor eta.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from privstats.privacy.promise import Neighbors, Promise, is_number
 
 @dataclass(frozen=True)
 class Choice:
-    """The estimator of a fit, with the names and texts that describe it.
+    """The estimator of a fit, with names and descriptions of the method and its noise.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class Model(ABC):
 
     @property
     def link_name(self) -> str | None:
-        """Name of the link function; None without a link."""
+        """Name of the link function; None if the model has no link function."""
         return None
 
     @property
@@ -285,7 +285,7 @@ class Candidate:
     branches: Mapping[str, str] = field(default_factory=dict)
 
     def choice(self, mech: str, options: Mapping[str, Any], why: str) -> Choice:
-        """Return the estimator with the given options, and the texts that describe it."""
+        """Return the estimator with the given options, with names and descriptions of the method and its noise."""
         estimator = build(self.estimator, mech, options, **self.fixed)
         return Choice(estimator, mech, self.noise, why, self.noises, self.branches)
 

@@ -245,7 +245,7 @@ class Regression(Model):
 
     @property
     def linked(self) -> Family | None:
-        """Family with its link; None for models without a link."""
+        """Family with its link; None for models without a link function."""
         return None
 
     def bind(self, rows: int | None) -> Design:
@@ -388,7 +388,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # for error texts only: least squares has no bounded scores
+    table |= descents(HuberLoss(), public.rows)  # for error messages only: least squares has no bounded scores
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)

@@ -37,7 +37,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def entitle(ax: Axes, *parts: str) -> None:
-    """Set the title of axes to several texts; each text is broken into at most two lines as wide as the axes."""
+    """Set the title of axes to several strings; each string is broken into at most two lines as wide as the axes."""
     ax.figure.figure.draw_without_rendering()  # the final width of the axes is known only after drawing
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))

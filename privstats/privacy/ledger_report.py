@@ -28,8 +28,8 @@ def frame(account: Account) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `cost` and `total` are texts such as "mu = 0.5"; times are in UTC; the digest of a row covers all entries up to
-        and including this row's entry.
+        `cost` and `total` are strings such as "mu = 0.5"; times are in UTC; the digest of a row covers all entries up
+        to and including this row's entry.
     """
     entries = account.book.entries
     before = accumulate(([entry] for entry in entries), list.__add__)
@@ -87,7 +87,7 @@ def _head(account: Account) -> list[str]:
 
 
 def _printable(text: str) -> str:
-    """Return a text with line breaks and unprintable characters written as escapes."""
+    """Return a string with line breaks and unprintable characters written as escapes."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 

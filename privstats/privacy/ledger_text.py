@@ -22,7 +22,7 @@ def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def digest_of(before: str, text: str) -> str:
-    """Return the SHA-256 digest, in hexadecimal, of the previous digest `before` followed by a text."""
+    """Return the SHA-256 digest, in hexadecimal, of the previous digest `before` followed by a string."""
     return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
 
 

@@ -185,7 +185,7 @@ def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
 
 
 def _described(every: Sequence[FitFacts]) -> str:
-    """Return the methods and budgets of the fits in words; equal texts appear once, with the number of fits."""
+    """Return the methods and budgets of the fits in words; equal descriptions appear once, with the number of fits."""
     kinds = Counter(
         f"{facts.mech} with {facts.promise.budget}{'' if facts.rows is None else f', {facts.rows:,} rows'}"
         for facts in every

@@ -102,7 +102,7 @@ class FitFacts:
     loss : str, optional
         Loss of a linear regression, such as "squares" or "huber".
     link : str, optional
-        "logit", "probit" or "log"; None for models without a link.
+        "logit", "probit" or "log"; None for models without a link function.
     family : str, optional
         Family of a generalized linear model: "binomial", "poisson", "gamma", "gaussian".
     taus : tuple of float

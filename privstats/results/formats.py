@@ -60,7 +60,7 @@ class Sheet:
     body, foot : tuple of tuple of str
         Rows of cells, each row with all its labels; rows of `foot` follow below a horizontal line.
     above, below : tuple of (str, str)
-        Labels and texts of the lines above and below; a label may be empty.
+        Labels and contents of the lines above and below the table; a label may be empty.
     labels : int
         Number of leading columns that name the rows.
     key : str

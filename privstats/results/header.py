@@ -77,7 +77,7 @@ def rows(facts: FitFacts) -> str:
 
 
 def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
-    """Return a text on the method, its noise, and the reason for the choice of the method.
+    """Return a description of the method and the noise, with the reason for the choice of the method.
 
     `numbers` maps the keys of notes to the numbers under which the notes are printed.
     """

@@ -231,7 +231,7 @@ def estimates(
     Parameters
     ----------
     head : tuple of (str, int)
-        Header and width (in characters) of the column of estimates.
+        Heading and width (in characters) of the column of estimates.
     value, sd, low, high : ndarray, shape (n,)
         Estimates, standard errors, and lower and upper limits of intervals.
     ends : tuple of str
@@ -267,7 +267,7 @@ def _stacked(equations: list[tuple[FloatArray, float]]) -> tuple[FloatArray, Flo
 
 
 def _parts(text: str, names: Sequence[str]) -> list[str]:
-    """Return the equations of a text, split at commas outside of names and brackets."""
+    """Return the equations in a string, split at commas outside of names and brackets."""
     parts, depth, start, k = [], 0, 0, 0
     while k < len(text):
         if match := _name_at(text, k, names):
@@ -328,7 +328,7 @@ def _token(text: str, at: int, side: list[str], names: Sequence[str]) -> int:
 
 
 def _written(text: str, at: int) -> str:
-    """Return the unknown name at position `at` of a text, together with the brackets that follow it."""
+    """Return the unknown name at position `at` of a string, together with the brackets that follow the name."""
     match = re.compile(r"[\w.]+(?:\([^()]*\))?(?:\[[^\]]*\])?").match(text, at)
     return match[0] if match else text[at:]
 

@@ -197,7 +197,10 @@ class FitNumbers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the estimates as texts, for use in hypotheses; ``x[0.5]`` for tau = 0.5 if there are several tau."""
+        """Names of the estimates as strings, for use in hypotheses.
+
+        If there are several tau, the name of the coefficient of x for tau = 0.5 is ``x[0.5]``.
+        """
         if not self.facts.labels:
             return tuple(str(name) for name in self.estimate.names)
         return spelled_label(self.facts.labels)
@@ -209,7 +212,7 @@ class FitNumbers:
 
     @property
     def exog_names(self) -> list[str]:
-        """Names of the estimates as texts, in the order of the estimates."""
+        """Names of the estimates as strings, in the order of the estimates."""
         return list(self.names)
 
     @property
@@ -357,7 +360,7 @@ class FitNumbers:
 
     @property
     def link(self) -> str | None:
-        """Name of the link function: "logit", "probit" or "log"; None for models without a link."""
+        """Name of the link function: "logit", "probit" or "log"; None for models without a link function."""
         return self.facts.link
 
     def _heteroskedastic(self) -> FitNumbers:

@@ -38,7 +38,7 @@ class Prediction:
     index : Index
         Index of the new rows.
     link : str, optional
-        "logit", "probit" or "log"; None for models without a link.
+        "logit", "probit" or "log"; None for models without a link function.
     sigma : float
         Residual std dev in units of the response; NaN if it was not released, as in models other than least squares.
     """
@@ -57,7 +57,7 @@ class Prediction:
 
     @property
     def se_mean(self) -> FloatArray:
-        """Standard errors of `predicted_mean`, noise included; models with a link use the delta method."""
+        """Standard errors of `predicted_mean`, noise included; models with a link function use the delta method."""
         eta, sd, *_ = self._linear(0.05)
         return sd * slope_of(eta, self.link)
 

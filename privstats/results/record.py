@@ -1,6 +1,6 @@
-"""Conversion of results to numbers, texts, lists and dicts, which JSON can hold, and back.
+"""Conversion of results to numbers, strings, lists and dicts, which JSON can hold, and back.
 
-An object is written as the name of its class and its state. The state consists of numbers, texts, arrays, and objects
+An object is written as the name of its class and its state. The state consists of numbers, strings, arrays, and objects
 of classes of this package, which are written in the same way. Reading creates objects of this package only and restores
 the state of each object. The only functions that reading calls are the functions that make a design from a formula and
 a domain.
@@ -34,7 +34,7 @@ SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def written(value: object) -> dict[str, Any]:
-    """Return an object as numbers, texts, lists and dicts."""
+    """Return an object as numbers, strings, lists and dicts, which JSON can hold."""
     return {"format": FORMAT, "content": _write(value)}
 
 

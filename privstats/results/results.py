@@ -531,7 +531,7 @@ class Results(FitNumbers):
         return deployment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as numbers, texts, lists and dicts only, which JSON can hold.
+        """Return the result as numbers, strings, lists and dicts only, which JSON can hold.
 
         A ledger is represented by its name, its budget, the spent part of the budget, and a digest of the path of its
         file, which identifies fits charged to the same ledger. The path and the entries of other fits are left out.

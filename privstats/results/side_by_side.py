@@ -34,7 +34,7 @@ from privstats.results.text import (
 
 FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-LONGEST_HEAD = 24  # largest number of characters in a header of a text table; longer headers become (1), (2), ...
+LONGEST_HEAD = 24  # largest number of characters in a heading of a text table; longer headings become (1), (2), ...
 SPACE = 3  # number of spaces between the columns of two fits in a text table
 # numbers of spaces after a header, and after a cell below the rule, which align header and cell with the estimates
 HEAD_END, FOOT_END = 2, 1

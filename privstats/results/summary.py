@@ -267,7 +267,7 @@ def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
 
 
 def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return headers and texts of the labels of rows; a part that repeats the label of the row before is left empty."""
+    """Return the headings and the cells of the label columns; a cell that repeats the cell above it is left empty."""
     if not facts.labels:
         return ("",), tuple((name,) for name in names)
     keys, parts = facts.keys, [tuple(part_of(part) for part in label) for label in facts.labels]

@@ -153,7 +153,7 @@ class Column:
         return aligned(plain) if self.align else plain
 
     def text(self) -> tuple[str, tuple[str, ...]]:
-        """Return head and cells, right-justified to the column's width."""
+        """Return the heading and the cells of the column, right-justified to the column's width."""
         return self.head.rjust(self.width), tuple(cell.rjust(self.width) for cell in self._shown)
 
 
@@ -164,13 +164,13 @@ class TextTable:
     Parameters
     ----------
     heads : tuple of str
-        Heads of the label columns.
+        Headings of the label columns.
     labels : tuple of tuple of str
         Labels of each row.
     columns : tuple of Column
         Columns of numbers, to the right of the labels.
     spans : tuple of (tuple of (int, str) or None)
-        For each row: None, or the number of a column and a text that replaces the cells from this column on.
+        For each row: None, or the number of a column and a string that replaces the cells from this column on.
     name : int
         Width of the column of names, in characters.
     """
@@ -182,10 +182,10 @@ class TextTable:
     name: int = NAME
 
     def without_gaps(self, notes: Sequence[int | None]) -> TextTable:
-        """Return the table with a text in each empty cell, which gives the number of the note on the row.
+        """Return the table with each empty cell replaced by the number of the note on the cell's row.
 
-        `notes` has the number of a note for each row, or None. Cells that a text across several columns replaces stay
-        empty.
+        `notes` has the number of a note for each row, or None. Cells that are replaced by a string across several
+        columns stay empty.
         """
         spans = self.spans or (None,) * len(self.labels)
         words = [
@@ -204,11 +204,11 @@ class TextTable:
         return self.name + sum(self._key_widths())
 
     def head(self) -> tuple[str, ...]:
-        """Return the heads of all columns."""
+        """Return the headings of all columns."""
         return (*self.heads, *(column.head for column in self.columns))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the labels and cells of each row; a text that replaces several cells is put into the first cell."""
+        """Return the labels and cells of each row; a string in place of several cells is put into the first of them."""
         rows = []
         for k, label in enumerate(self.labels):
             cells = [column.cells[k].strip() for column in self.columns]
@@ -219,7 +219,7 @@ class TextTable:
         return rows
 
     def as_text(self) -> list[str]:
-        """Return head and rows in lines of at most 80 characters."""
+        """Return the headings and the rows of the table in lines of at most 80 characters."""
         return self._fitted()._lines()
 
     def _fitted(self) -> TextTable:

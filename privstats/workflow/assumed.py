@@ -35,8 +35,8 @@ from privstats.privacy.promise import Neighbors
 ROWS = 4096
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
 SPREAD = 1 / 6  # residual standard deviation divided by the half-range of the response: a twelfth of the range
-# assumed mean of a response in models with a link function, divided by its largest value: for a binary response, and
-# for any other response
+# assumed mean of a response in models with a link function, divided by its largest value: for a binary
+# response, and for any other response
 HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare level, or with a rare binary outcome, in the pessimistic assumption
 LIGHT = 0.1  # mean and sd of weights, divided by the range of weights, in the pessimistic assumption
@@ -248,7 +248,7 @@ def costly(design: Any, assumed: Assumption) -> Assumption:
 
 
 def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
-    """Return the pessimistic assumptions of `costly` about columns without hints, as texts."""
+    """Return clauses that state the pessimistic assumptions of `costly` about columns without hints."""
     outcome, kinds = design.response if _outcome(design) else None, dict[str, None]()
     for name, known in unknown.items():
         if name == outcome:

@@ -206,7 +206,7 @@ def _planned(content: Mapping[str, Any]) -> Any:
 
 
 def _meaning_of_n(plan: Any) -> str:
-    """Return a text about the number n of a plan, such as "public number of rows"."""
+    """Return a description of the number n of a plan, such as "public number of rows"."""
     neighbors = plan.specification.neighbors
     return f"{'public' if neighbors.exchange else 'assumed'} number of {neighbors.unit or 'row'}s"
 
@@ -217,7 +217,7 @@ def _plain(name: str, value: Any) -> Any:
     Raises
     ------
     OptionError
-        If the option is not a text, a number, None, or a list or mapping of these.
+        If the option is not a string, a number, None, or a list or mapping of strings and numbers.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()

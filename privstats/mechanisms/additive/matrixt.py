@@ -182,7 +182,9 @@ def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
 
 
 def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent matrices W with density proportional to ``det(I + W^2)^-s``, (size, order, order).
+    """Return `size` independent random matrices W whose density is proportional to ``det(I + W^2)^-s``.
+
+    The shape of the result is (size, order, order).
 
     Parameters
     ----------
@@ -221,7 +223,9 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 
 
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent matrices W with density proportional to ``det(I + W^2)^-s``, (size, k + b, k + b).
+    """Return `size` independent random matrices W whose density is proportional to ``det(I + W^2)^-s``.
+
+    The shape of the result is (size, k + b, k + b).
 
     A noise matrix of order k is drawn first and then extended by b rows and columns (see the module's docstring).
     """
