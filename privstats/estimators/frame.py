@@ -333,7 +333,7 @@ class Scales:
 
     @property
     def response_sd(self) -> float:
-        """Standard deviation of the response (without an intercept, its root mean square); NaN if it is below noise."""
+        """Standard deviation of the response, or its root mean square without an intercept; NaN if smaller than the noise."""
         seen = self.scale[-1] ** 2 > HIDDEN * self.wrong[-1]
         return float(self.scale[-1]) if seen else np.nan
 
@@ -446,13 +446,13 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """Release a centre and a scale as noisy order statistics for each column whose variance is below noise (stage 0c).
+    """Release a centre and a scale for each column whose released variance is below its noise level (stage 0c).
 
-    The noise of order statistics does not depend on the column's bounds. The centre is a median. The scale is a
-    quantile of the distances from the median (on a log axis), divided by the quantile of |N(0, 1)| of the same
-    probability. The scale has two limits. It is at most the scale from stage 0, because a larger value would be due to
-    noise. It is at least a multiple of the noise of the column's mean, because the quantile is too small if many values
-    of the column are equal.
+    They are noisy order statistics, whose noise does not depend on the column's bounds. The centre is a median. The
+    scale is a quantile of the distances from the median (on a log axis), divided by the quantile of |N(0, 1)| of the
+    same probability. The scale has two limits. It is at most the scale from stage 0, because a larger value would be
+    due to noise. It is at least a multiple of the noise of the column's mean, because the quantile is too small if many
+    values of the column are equal.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Tail:
     fastest : float
         Smallest ratio of a bin's count to the previous bin's count, divided by `slowest`.
     residue : float
-        Counts below noise may exceed their fitted values by `residue` times `RESIDUE` noise sds.
+        Counts below the noise level may exceed their fitted values by `residue` times `RESIDUE` noise sds.
     aligned : bool
         Whether all scores longer than the clipping threshold may affect the same coefficient.
     slow : bool
@@ -199,8 +199,8 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the distribution of lengths.
         hidden : float, optional
-            Constant h for scores in bins with counts below noise: at most the share ``sqrt(h / m)`` of the length
-            clipped from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
+            Constant h for scores in bins with counts below the noise level: at most the share ``sqrt(h / m)`` of the
+            length clipped from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
         size : float
             Mean ratio of the length of a row's score to the length on which the histogram is based.
         """
@@ -296,11 +296,11 @@ def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tupl
 def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:
     """Return the number of bins beyond the last visible bin that become visible through sums over several bins.
 
-    Visible bins have counts above noise (`with_tail`); the bins beyond the last visible bin are hidden. If the sum of
-    the first four or eight hidden bins (`WIDE_WINDOWS`) exceeds noise, the first half of these bins becomes visible. If
-    only the sum of all hidden bins exceeds noise, the first hidden bin becomes visible. The known total minus the
-    visible counts is a second estimate of the sum of all hidden bins; the two estimates are averaged with precision
-    weights.
+    Visible bins have counts above the noise level (`with_tail`); the bins beyond the last visible bin are hidden. If
+    the sum of the first four or eight hidden bins (`WIDE_WINDOWS`) exceeds noise, the first half of these bins becomes
+    visible. If only the sum of all hidden bins exceeds noise, the first hidden bin becomes visible. The known total
+    minus the visible counts is a second estimate of the sum of all hidden bins; the two estimates are averaged with
+    precision weights.
     """
     hidden, visible = counts[last + 1 :], last + 1
     if not len(hidden):
@@ -393,7 +393,7 @@ def best_clip(
         Further bias bound, the same for every candidate threshold.
     unseen_along : float, optional
         Largest share of the length clipped from the scores in `unseen` that may affect one coefficient; by default the
-        share for scores in bins with counts below noise.
+        share for scores in bins with counts below the noise level.
 
     Notes
     -----

@@ -347,7 +347,7 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
 
 
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
-    """Return the note on a level whose rows are kept in the fit, but whose constant (`LevelConstant`) is below noise.
+    """Return the note on a factor level that stays in the fit although its constant is smaller than the noise.
 
     Parameters
     ----------

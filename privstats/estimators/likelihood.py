@@ -349,13 +349,13 @@ class LikelihoodStep(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without the constants of levels that are below noise, and notes on these levels.
+        """Return the equation without level constants that are smaller than their noise, and notes on the levels.
 
         The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If the
-        constant is below noise, an unidentified direction of theta is close to the direction of the constant, but not
-        equal to this direction. The unknown coefficient of the unidentified direction would lengthen the intervals of
-        all coefficients. Without the constant in the equation, only the coefficients that depend on the constant are
-        not reported. The rows at the level remain in the fit.
+        constant is smaller than its noise, an unidentified direction of theta is close to the direction of the
+        constant, but not equal to this direction. The unknown coefficient of the unidentified direction would lengthen
+        the intervals of all coefficients. Without the constant in the equation, only the coefficients that depend on
+        the constant are not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()

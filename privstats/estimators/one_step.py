@@ -124,9 +124,9 @@ class Problem:
             Option set by the user. The value "cautious" selects the assumption ``TAILS["cautious"]``, and "usual"
             selects ``TAILS[scores]``. There are two exceptions if `tail` and `scores` are both "usual". First, if the
             bounds of a predictor are far beyond its values, long scores are possible, and the assumption is
-            ``TAILS["far"]``. Second, in all other cases, counts below noise in the histogram of score lengths are
-            assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)`` times `RESIDUE` noise sds,
-            for m coordinates.
+            ``TAILS["far"]``. Second, in all other cases, counts below the noise level in the histogram of score lengths
+            are assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)`` times `RESIDUE` noise
+            sds, for m coordinates.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -502,7 +502,7 @@ class OneStep(Problem, ABC):
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without the constants of levels that are below noise, and notes on these levels.
+        """Return the equation without level constants that are smaller than their noise, and notes on the levels.
 
         The constant of a level is added to the linear predictor of all rows at the level. By default all constants
         stay in the equation.

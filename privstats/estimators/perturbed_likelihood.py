@@ -278,7 +278,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation unchanged: no level's constant is removed from the equation, even if it is below noise.
+        """Return the equation unchanged: no level's constant is removed, even if it is smaller than its noise.
 
         Without these constants, coverage was too low at a few hundred rows.
         """

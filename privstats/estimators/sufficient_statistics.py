@@ -261,7 +261,7 @@ class Moments(UnclippedSquares):
         return clamped_note(self.box, mean, float(np.sqrt(variance)))
 
     def response_sd(self, both: NoisyMatrix) -> float:
-        """Return the std dev of the response (without an intercept, its root mean square); NaN if it is below noise.
+        """Return the std dev of the response, or its root mean square without an intercept; NaN if smaller than noise.
 
         The argument `both` has the released second moments of the columns and the response.
         """

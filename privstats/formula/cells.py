@@ -199,7 +199,7 @@ def _written(text: str) -> float:
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the code of each cell of a column, such as the index of a level; -1 for a cell without a code.
 
-    A string that spells a number, such as "1.0", has the code of this number, unless the text has a code itself.
+    A string that spells a number, such as "1.0", has the code of this number, unless the string has a code itself.
 
     Parameters
     ----------

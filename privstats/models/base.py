@@ -16,7 +16,7 @@ from privstats.privacy.promise import Neighbors, Promise, is_number
 
 @dataclass(frozen=True)
 class Choice:
-    """The estimator of a fit, with names and descriptions of the method and its noise.
+    """The estimator of a fit, with the names of its methods and noise distributions, and the reason for the choice.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class Candidate:
     branches: Mapping[str, str] = field(default_factory=dict)
 
     def choice(self, mech: str, options: Mapping[str, Any], why: str) -> Choice:
-        """Return the estimator with the given options, with names and descriptions of the method and its noise."""
+        """Return the estimator with the given options, with the names of its methods and noise distributions."""
         estimator = build(self.estimator, mech, options, **self.fixed)
         return Choice(estimator, mech, self.noise, why, self.noises, self.branches)
 
