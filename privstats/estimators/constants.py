@@ -44,8 +44,8 @@ FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to t
 
 # --- histograms of score lengths, and counts that noise hides (module histogram)
 VISIBLE = 2.3  # a count, sum or eigenvalue above this many noise sds is treated as real; false alarm rate .01
-AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # like VISIBLE, if the bin before has no visible count; false alarms 1e-5, 1e-4
-WIDE_WINDOWS = (4, 8)  # numbers of bins that are summed to detect a slowly decreasing tail, which noise may hide in each bin
+AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # like VISIBLE, if the bin before is not visible; false alarm rates 1e-5, 1e-4
+WIDE_WINDOWS = (4, 8)  # numbers of bins that are summed to detect a slowly decreasing tail hidden by noise in each bin
 RESIDUE = 1.0  # assumed limit of (count - fitted count), in noise sds, for histogram bins whose counts noise hides
 FALLING = 1.1  # ratio of successive extrapolated counts, divided by the ratio of the last counts above the noise level
 ALONG_SEEN = 4.0  # at most the share sqrt(ALONG_SEEN / m) of the score length lost by clipping affects one coefficient

@@ -333,7 +333,7 @@ class Scales:
 
     @property
     def response_sd(self) -> float:
-        """Standard deviation of the response, or its root mean square without an intercept; NaN if smaller than the noise."""
+        """Std dev of the response, or its root mean square without an intercept; NaN if smaller than the noise."""
         seen = self.scale[-1] ** 2 > HIDDEN * self.wrong[-1]
         return float(self.scale[-1]) if seen else np.nan
 
