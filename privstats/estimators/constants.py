@@ -12,8 +12,8 @@ from __future__ import annotations
 # --- scales of columns, and levels of factors (modules frame, levels)
 MOST_CENTER = 0.999  # largest absolute value of a column's released mean, in half-ranges of the column's bounds
 WIDE = 5.0  # columns are clamped to this many column scales when scales are released a second time
-READABLE = {"normal": 19.0, "pure": 28.0}  # least number of rows of kept factor levels, in noise sds of a Hessian entry
-READ_IF_HELD = 8.0  # like READABLE (least number of rows of kept levels), for fits in which a ridge limits row lengths
+READABLE = {"normal": 19.0, "pure": 28.0}  # factor levels with fewer rows are left out; in noise sds of a Hessian entry
+READ_IF_HELD = 8.0  # like READABLE (least number of rows of a factor level), for fits in which a ridge limits row norms
 MOST_LEFT_OUT = 0.25  # rare levels are left out of the fit only if they contain at most this share of the rows
 TWO_ENDED = 0.6  # a response may have two values if its variance exceeds this share of the largest variance at its mean
 RARE_YES = 0.1  # a value of a two-valued response is rare if less than this share of the rows has the value
@@ -22,17 +22,17 @@ RARE_YES = 0.1  # a value of a two-valued response is rare if less than this sha
 LEAST_RANKS = 5.0  # a scale is released as an order statistic only if (rows x budget of the query) is at least this
 TAIL_SHARE = (0.03, 0.3)  # limits of p, if a column's scale is computed from the (1 - p)-quantile of |x - median|
 NARROWEST = 1e-5  # lower limit of scales and distances (in half-ranges) and of smoothing widths (in residual scales)
-LEAST_SPREAD = 1.8  # a scale is at least (noise sd of a column's mean) / LEAST_SPREAD, because many values may be equal
+LEAST_SPREAD = 1.8  # a scale is at least (noise sd of a column's mean) / LEAST_SPREAD, even if many values are equal
 COARSE_WITHIN = (0.06, 0.25)  # limits of the budget share of the rough second moments in fits with a perturbed loss
 COARSE_BESIDE = 0.19  # largest budget share of the rough second moments in fits whose Hessian gets the same share
 AGAIN = 0.7  # budget of the second moments of whitened rows, divided by the budget of the rough second moments
-HELD_NOISE = 0.1  # rows are clipped to the length at which the noise of second moments is this share of the moments
-SECOND_HELD = 0.4  # whitened rows are clipped to the length at which noise is this share of the least eigenvalue
-HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of (clipping length of rows)^2 / (number of columns) for second moments
+HELD_NOISE = 0.1  # rows are clipped to the norm at which the noise of second moments is this share of the moments
+SECOND_HELD = 0.4  # whitened rows are clipped to the norm at which noise is this share of the least eigenvalue
+HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of (largest norm of a clipped row)^2 / (number of columns)
 
 # --- least squares and Huber's loss by the minimiser of a perturbed loss (module perturbed_least_squares)
 TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term; the remaining share is for the ridge
-BOUNDED_TILT = 0.88  # share of the linear term for losses of limited curvature; larger ridges permit less clipping
+BOUNDED_TILT = 0.88  # like TILT_SHARE, for losses of limited curvature; larger ridges permit less clipping
 BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, divided by the number of rows, for losses of limited curvature
 SUM_SEEN = 0.3  # a sum of squared scores below this share of its expectation is assumed to miss rare large scores
 SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a share of the expected score variance
@@ -64,7 +64,7 @@ RADIUS_NOISE = 3.0  # weight of noise relative to removed information in the cho
 FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # limits of the first step's clipping radius, divided by sqrt(number of coordinates)
 MEAT_LEAST = 4.0  # least (clipping radius)^2 / (number of coordinates) in the release of the score variance
 MATRIX_NOISE = 0.2  # acceptable relative noise of a released quantity; determines queries, budgets and clipping radii
-LITTLE_SEEN = 0.15  # squared residuals are released if their sum in the histogram is below this share of its bound
+LITTLE_SEEN = 0.15  # squared residuals are released if their sum in the histogram is below this share of an upper bound
 MOST_RATIO = 1.5  # largest (final score variance) / (first score variance); the final clipping radius may be larger
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # clipping bias bound: MOVE x (last step - MOVE_SDS x noise sd)
 LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed difference between slopes at left-out and kept levels, per sd of x
@@ -72,24 +72,24 @@ UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response t
 FAR_BOUNDS = 20.0  # a note names a column whose bounds extend beyond this many standard deviations
 
 # --- noisy moments (module sufficient_statistics)
-SIGNAL = 0.2  # assumed squared length of the coefficients, for which the response's scale with least noise is computed
+SIGNAL = 0.2  # assumed squared norm of the coefficient vector, for which the best scale of the response is computed
 USUAL_RESIDUAL = 0.25  # residual scale assumed before any release, in half-ranges of the response
 
 # --- synthetic rows, and starting coefficients of a loss (modules synthetic, beginning, likelihood)
-SYNTHETIC_ROWS = 4096  # number of synthetic rows for expectations, and largest number of rows in a lattice
+SYNTHETIC_ROWS = 4096  # number of synthetic rows in computed expectations, and largest number of points of a lattice
 
 # --- Newton steps of a likelihood (module likelihood)
 BURN_IN = 3  # number of Newton steps before the last one
 BURN_IN_EXCESS = 0.3  # weight of clipping bias relative to noise in the choice of the clipping radii of burn-in steps
 CURVATURES = (1.0, 4.0)  # limits of the curvature measured along a step, divided by the expected curvature
-FAR_PSI = 60.0  # limits of the first clipping radius and of the lengths of Hessian rows, divided by sqrt(coordinates)
+FAR_PSI = 60.0  # limit of the first clipping radius, and of row norms in the Hessian, divided by sqrt(coordinates)
 EVERY_SYNTHETIC = 4  # sums over all possible responses are computed with every fourth synthetic row
 UNUSUAL = 8.0  # a coefficient is not reported if its last step is more than this many times the expected step
 FEW_OUTCOMES = 8.0  # smallest effective number of rows with which a coefficient is reported
 ETA_SIGNAL = 2.0  # largest root mean square change of the linear predictor due to unidentified directions
 
 # --- minimisers of perturbed losses (modules perturbed_likelihood, objective_perturbation, quantile_regression)
-LONG_ROW = 0.99  # rows of the Hessian are clipped to this quantile of the lengths of synthetic rows
+LONG_ROW = 0.99  # the norms of rows in the Hessian are clipped to this quantile of the norms of synthetic rows
 HESSIAN_NOISE = 0.07  # Hessian's budget share = (relative noise of a Hessian with the whole budget) / HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
 PILOT_RIDGE = 0.3  # smallest eigenvalue of the Hessian in the first quantile fit, divided by (rows x density)
@@ -98,7 +98,7 @@ PILOT_RIDGE = 0.3  # smallest eigenvalue of the Hessian in the first quantile fi
 CLIPPED_AT = 10.0  # largest absolute value of the standardised response in the starting least-squares fit
 NEAR_ORDER = 0.8  # the response's scale is computed from the quantile of |response - median| with this probability
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales
-SECOND_WIDTHS = (0.5, 0.3)  # smoothing half-widths of second steps; wide smoothing biases slopes if scales vary with x
+SECOND_WIDTHS = (0.5, 0.3)  # like FIRST_WIDTHS, for second steps; wide smoothing biases slopes if scales vary with x
 CHECK_RADIUS = 1.5  # clipping radius of scores in quantile steps on smoothed losses, divided by sqrt(coordinates)
 DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, divided by the loss's largest curvature
 KERNEL_WIDTH = 1.3  # half-width of the density's kernel, in residual scales, times n^1/5
@@ -107,7 +107,7 @@ DENSITY_WIDEST = 0.6  # largest smoothing half-width, in residual scales; kernel
 KERNEL_BEND = 0.25  # assumed relative error of a predicted change of the score, for steps of one kernel half-width
 KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by KERNEL_SHAPE x h^4 for wide kernels of half-width h residual scales
 EQUAL_BINS = 0.5  # bin width of the histogram that looks for equal responses, in half-widths of the density's kernel
-FEW_VALUES = 0.6  # a response has few values if squared differences of counts exceed this share of squared counts
-KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # factor of READABLE in quantile fits, whose kernels use only some rows
+FEW_VALUES = 0.6  # a response has few values if sums of squares of count differences and of counts have a larger ratio
+KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # factor for READABLE in quantile fits, whose kernels use only some rows
 FARTHEST_STEP = 1.5  # longest last step of a quantile fit along which the score is nearly linear, in kernel half-widths
 FARTHEST_PILOT = 3.0  # largest credible distance of the first fit from a constant fit, in response sds

@@ -23,7 +23,7 @@ from privstats.sets.vectors import Fractions
 CANDIDATES = 3  # number of grid steps tested: the largest powers of ten within the range
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
 DOUBT = 1.3  # the released count of values off the grid may exceed `OFF` x rows by this many standard errors
-CLEAR = 0.1  # values are treated as exact, not as rounded, if a count's error is at most this share of the rows
+CLEAR = 0.1  # if the allowance for a count's error exceeds this share of the rows, values may lie off the grid
 LARGEST_ERROR = 0.28  # largest std error of a count, divided by the rows; with a larger error no grid is accepted
 
 

@@ -26,7 +26,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions
 
-UNSEEN = 1e-8  # a coefficient is not reported if its part in directions without information is larger
+UNSEEN = 1e-8  # largest component of a reported coefficient in directions without information
 
 
 @dataclass(frozen=True, eq=False)

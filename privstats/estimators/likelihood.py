@@ -299,7 +299,7 @@ class LikelihoodStep(OneStep):
         return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
-        """Return the length to which rows of the Hessian are clipped: a high quantile of synthetic rows' lengths."""
+        """Return the norm to which rows of the Hessian are clipped: a high quantile of the synthetic rows' norms."""
         lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
         return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
@@ -427,7 +427,8 @@ class NewtonSteps(LikelihoodStep):
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # synthetic rows, converted from coordinates of the start to coordinates of w
+        # The synthetic rows are in coordinates of the predictors at the start; they are converted to the predictors of
+        # `w`.
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)

@@ -23,7 +23,7 @@ from privstats.privacy.promise import is_number
 from privstats.sets.weighted_losses import WeightedLosses
 
 USUAL_STEPS, PART = 100, 0.1  # default number of steps, and default share of the rows in a subsample
-FARTHER = 1.000001  # factor by which the bound on row lengths is enlarged, to allow for rounding errors
+FARTHER = 1.000001  # factor by which the bound on row norms is enlarged, to allow for rounding errors
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ class TiltedLikelihood(LikelihoodStep):
 
     # stage 2: the lengths of rows, and the weights of long rows
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of row lengths."""
+        """Release the histogram of the rows' Euclidean norms."""
         m, start = self.m, self.start
         shells = Shells(m, edges(m**0.5 / 2, max(start.longest, m**0.5)))
         question = Sum("leverages", Linear(start.P), within=shells, keep=self.keep)

@@ -68,7 +68,7 @@ from privstats.sets.cells import Shells
 from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
-FARTHER = 1.000001  # factor by which the bound on row lengths is enlarged, to allow for rounding errors
+FARTHER = 1.000001  # factor by which the bound on row norms is enlarged, to allow for rounding errors
 LONGEST_SIZE = 2.0**40  # limit of the ratio of two lengths in the histogram of score lengths, for floating point
 
 

@@ -173,11 +173,11 @@ class Start:
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)
 
     def moved(self, t: FloatArray) -> Start:
-        """Return the start with coefficients changed by t, in coordinates of the whitened predictors."""
+        """Return a copy of this `Start` with coefficients changed by t, in coordinates of the whitened predictors."""
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
-        """Return the start with whitened predictors w'T, linear combinations of w, and unchanged coefficients theta."""
+        """Return a copy of this `Start` with the whitened predictors w'T and unchanged coefficients theta."""
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:

@@ -520,7 +520,7 @@ class OneOrder(OneStep):
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
 
     def lengths(self, w: Start) -> Lengths:
-        """Return the histogram of row lengths, which all quantiles share; scores are about as long as rows."""
+        """Return the histogram of row norms, which all quantiles share; a score has about the norm of its row."""
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
@@ -577,7 +577,7 @@ class OneOrder(OneStep):
             Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile.
         """
         t, one = self.along(start.theta), self.constant
-        mean = float(one @ t) / max(float(one @ one), 1e-300)  # w has mean 0 orthogonal to `one`
+        mean = float(one @ t) / max(float(one @ one), 1e-300)  # orthogonal to `one`, the predictors have mean 0
         low, width, bins = bins_near(mean, float(np.linalg.norm(t - mean * one)), kernel, narrow)
         offset = np.r_[np.zeros(self.box.c), self.box.offset, 0.0]
         return Sum("equal responses", BinOfResidual(offset, low, width), Cells(bins + 2), self.keep, self.label(""))

@@ -97,7 +97,7 @@ def read(cell: Any) -> Reading:
 
 
 def _read(cell: Any, kind: type) -> Reading:
-    """Return a cell of type `kind` as a number, text, bytes or instant; None if it has no such value."""
+    """Return a cell of type `kind` as a number, string, bytes or instant; None if the cell has no legal value."""
     if issubclass(kind, str):
         return str.__str__(cell)
     if issubclass(kind, float):

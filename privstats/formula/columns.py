@@ -107,7 +107,7 @@ class Columns:
 
     @property
     def response(self) -> str:
-        """The expressions to be summarised as one text, such as "x1 + x2"."""
+        """The expressions to be summarised as one string, such as "x1 + x2"."""
         return " + ".join(self.codes)
 
     @property

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from privstats.gate.files import File
 
-INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes: for rows in memory, and for other rows
+INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, for data in memory and for other data
 BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for blocks, vectors, and vectors by group
 
 T = TypeVar("T")

@@ -31,7 +31,7 @@ from privstats.sets.cells import ByCell
 BLOCK_ROWS = 4 * CHUNK
 GATHERED = 8  # collected vectors are added when (their entries) / (entries of their sum) reaches this limit
 LARGEST_STEPS = 1 << 40  # largest entry of a row's vector, in grid steps; it is 2^10 times the largest entry of any set
-FOLD_LIMIT = 1 << 62  # largest entry of the sum of a unit's vectors, in steps; it fits into int64
+FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
 

@@ -746,7 +746,7 @@ class NormalEstimate(Estimate):
 
     def _unreliable(self) -> tuple[Note, ...]:
         """Return a note if the noise of the Hessian is large relative to the information; otherwise an empty tuple."""
-        if self.from_start:  # no note, because iterations do not multiply the Hessian's noise by the score's noise
+        if self.from_start:  # in an iteration, the noise of the Hessian does not multiply the noise of the score
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 

@@ -75,7 +75,7 @@ class GroupMeans(Estimate):
         known: bool = False,
         budget: str = "this budget",
     ) -> GroupMeans:
-        """Return the means of k columns in g groups, from released sums of scaled values u, ``|u| <= 1``.
+        """Return the means of k columns in g groups, from released sums of scaled values u with ``|u| <= 1``.
 
         Parameters
         ----------

@@ -34,7 +34,7 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
     eps : float
         Privacy parameter of each randomised answer.
     """
-    n, difference = len(sent), math.tanh(eps / 2)  # difference: 2 pi - 1, pi the probability of a true answer
+    n, difference = len(sent), math.tanh(eps / 2)  # difference = 2 pi - 1, where pi is the probability of a true answer
     p = 0.5 + (float(np.mean(sent)) - 0.5) / difference
     inside = min(max(p, 0.0), 1.0)
     sampling, lies = math.sqrt(inside * (1 - inside) / n), math.sqrt((1 - difference**2) / (4 * n)) / difference

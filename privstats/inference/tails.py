@@ -120,7 +120,7 @@ def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile
     have a density proportional to ``(1 + t^2)^-s_2``; a_i and t_i are independent.
     """
     size, many = _nuclear(values)
-    nu = 2 + 1 / variance  # degrees of freedom of a, 4 s_2 - 3
+    nu = 2 + 1 / variance  # degrees of freedom of a; they equal 4 s_2 - 3
 
     def quantile(alpha: FloatArray) -> FloatArray:
         single = alpha / (many + 1)

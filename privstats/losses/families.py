@@ -399,7 +399,7 @@ class Gamma(LogLink):
         return float(np.log(GAMMA_ZERO * self.unit)), float(np.log((1 + GAMMA_ZERO) * self.unit))
 
 
-_ALL = (Logit, Probit, Poisson, Gamma)  # of several links of a family, the default link stands first
+_ALL = (Logit, Probit, Poisson, Gamma)  # if a family has several links, its default link comes first
 FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}
 
 

@@ -31,7 +31,7 @@ from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that drawn numbers fall into a part of the column's range without values
 WIDEST = 2.0**14  # a column's outermost values are assumed to spread over at least the share 1 / WIDEST of its range
-EDGE = 0.035  # assumed smallest share of the values that equal the quantile and lie between it and the next gap
+EDGE = 0.035  # assumed least share of the values that are equal to the quantile and ranked between it and the next gap
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 

@@ -30,7 +30,7 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with their na
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # usual names of the confidence level, an argument of few functions
+INTERVALS = ("alpha", "confidence", "level")  # usual names of the confidence level; few functions have this argument
 ELSEWHERE = MappingProxyType(  # remedies in error messages; a key is a pair (function, argument that it does not have)
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',

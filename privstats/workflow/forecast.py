@@ -158,7 +158,7 @@ class Forecast(Conversation):
                 draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # without a law the release is a bin or level, which has no mean
+                draws = 1 if law is None else FEW  # without a noise law, a release is a bin or level, which has no mean
             mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]

@@ -21,7 +21,8 @@ from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
-# entries of a are rounded to 2^-15 of the root of the noise's sd; products of two entries are multiples of 2^-30 of it
+# The entries of the vector a (`RowHolder`) are rounded to multiples of about 2^-15 sqrt(noise sd), so that products of
+# two entries are multiples of a step of about 2^-30 noise sds.
 FACTOR_BITS = 15
 SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise's scale; between them, sums of answer and noise are exact
 
