@@ -238,7 +238,7 @@ def _scales(design: Design) -> FloatArray:
 
 
 def _rows(design: Design, data: pd.DataFrame, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the scaled predictors x, shape (n, p), and the scaled responses y, shape (n,), of the n holders.
+    """Return the scaled predictors x, shape (n, p), and the scaled responses y, shape (n,), of n persons.
 
     Both are zero in incomplete rows.
     """

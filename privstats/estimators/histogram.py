@@ -187,7 +187,7 @@ class Lengths:
     def taken(
         self, radii: FloatArray, m: float, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
-        """Return, for each radius, a bound on the clipping bias in any one coordinate of a sum of scores, shape (k,).
+        """Return a bound on the clipping bias in any one coordinate of a sum of scores, one for each of k radii.
 
         Parameters
         ----------

@@ -482,6 +482,6 @@ def root_of(matrix: FloatArray) -> FloatArray:
 
 
 def instead(loss: Loss) -> str:
-    """Return, as text for notes, the arguments that select a method with shorter intervals, such as mech='newton'."""
+    """Return a string for notes: arguments that select a method with shorter intervals, such as mech='newton'."""
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

@@ -146,7 +146,7 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return, for each column, the query for the endpoints of intervals, and the mechanism that answers the query.
+        """Return the query for the endpoints of intervals, and the mechanism that answers it, for each column.
 
         If `together` is true, the answer also contains the quantiles. Endpoints are drawn only for intervals that can
         reach the confidence level.
@@ -298,8 +298,8 @@ class ApproximateQuantiles(Quantiles):
     """Quantiles by recursive halving: the middle quantile first, then the middle quantiles below and above it.
 
     This is the algorithm ApproximateQuantiles of Kaplan, Schnapp and Stemmer (2022). Released quantiles partition the
-    rows into groups, and the queries about all groups of a round are answered under parallel composition. Therefore m
-    quantiles need about log2(m) + 1 rounds.
+    rows into groups, and the queries about all groups of a round (one level of the recursion) are answered under
+    parallel composition. Therefore m quantiles need about log2(m) + 1 rounds.
     """
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
@@ -322,7 +322,7 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return, for each gap between released quantiles, the next quantile's probability among the rows in the gap.
+        """Return the probability of the next quantile among the rows of a gap, for each gap between released quantiles.
 
         The probability is None for a gap in which no quantile is left to release.
         """
@@ -371,7 +371,7 @@ def _in_stretches(
     known : ndarray of int
         Positions of the released quantiles in a row of `values`.
     turn : int
-        Number of the round.
+        Number of the round, which is a level of the recursive halving.
     """
     cuts = np.maximum.accumulate(values[:, known], axis=1)
     edges = np.maximum.accumulate(np.column_stack([values[:, 0], cuts, values[:, -1]]), axis=1)

@@ -90,7 +90,7 @@ def of_model(model: Any) -> Declarations:
 
 
 def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """Yield the column name, and the declared bounds or levels, of each field of a pydantic class."""
+    """Yield the column name and the declared bounds or levels for each field of a pydantic class."""
     for name, info in fields.items():
         said = Field()
         metadata = [*_read(info.annotation, said), *info.metadata]

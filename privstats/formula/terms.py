@@ -69,7 +69,7 @@ class DesignFactor:
         return int(first[0]) if simple else None
 
     def dummies(self, level: int) -> list[int]:
-        """Return the indices, within `columns`, of the dummies of a level."""
+        """Return the indices of the dummies of a factor level within `columns`."""
         return [int(place) for place in np.flatnonzero(self._high[level])]
 
     def compared_with(self, level: Any) -> str:
@@ -144,7 +144,7 @@ class Terms:
         return tuple(dict.fromkeys(name for part in parts for name in part.reads))
 
     def sources(self, product: Product) -> list[Factor]:
-        """Return the factors, numeric or with levels, of a product."""
+        """Return the factors of a product; a factor is numeric or has levels."""
         number = () if product.number is None else self.numbers[product.number]
         key = () if product.factor is None else self.keys[product.factor]
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]

@@ -150,7 +150,7 @@ class Conversation(ABC):
     def law(self, question: Question, *, by: Any) -> Any:
         """Return the law of the noise in the release for a planned query, without asking the query; no budget is spent.
 
-        The query may belong to any branch.
+        The query may belong to any branch (alternative algorithm).
 
         Parameters
         ----------
@@ -292,7 +292,7 @@ class Gate(Conversation):
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches that can still be chosen after the queries so far; empty if all can
+        self._open: set[str] = set()  # branches (alternative algorithms) that can still be chosen; empty if all can
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 

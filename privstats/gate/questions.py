@@ -44,9 +44,9 @@ class Question:
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
         tau of a quantile.
     within_share_of : tuple of str
-        Labels of the queries (at most one per branch) from whose budget the budget of this query is taken. A query with
-        labels in this argument is optional: if it is not asked before the labelled query, the labelled query keeps its
-        whole budget.
+        Labels of the queries (at most one per alternative algorithm, or branch) from whose budget the budget of this
+        query is taken. A query with labels in this argument is optional: if it is not asked before the labelled query,
+        the labelled query keeps its whole budget.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Question:
 
     @cached_property
     def label(self) -> str:
-        """Key of the query in the plan, and name of its random stream; unique among the queries of all branches."""
+        """Key of the query in the plan, and name of its random stream; unique among all queries of a plan."""
         return f"{self.name} {self.item}".strip()
 
     @property

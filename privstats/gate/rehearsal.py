@@ -289,7 +289,7 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return, for each block, the mask of rows used, and the vectors of these rows before and after projection."""
+    """Return the mask of the rows used in each block, and the vectors of these rows before and after projection."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)

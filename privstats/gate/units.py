@@ -173,7 +173,7 @@ def mixed(numbers: Hashes) -> Hashes:
 
 
 def repeats(*keys: NDArray[Any]) -> IntArray:
-    """Return, for each row, the number of earlier rows with the same keys; rows with equal keys must be adjacent."""
+    """Return the number of earlier rows with the same keys, for each row; rows with equal keys must be adjacent."""
     place = np.arange(len(keys[0]))
     first = np.zeros(len(place), dtype=bool)
     for key in keys:

@@ -172,7 +172,7 @@ def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: Float
 
 
 def _tail(z: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Return upper tail probabilities P(T > z) of Student's t; for large `freedom`, of a standard normal variable."""
+    """Return upper tail probabilities P(T > z), for a Student variable T, or for a normal T if `freedom` is large."""
     if (freedom >= CERTAIN).all():
         return np.asarray(ndtr(-z), dtype=float)
     return np.where(freedom >= CERTAIN, ndtr(-z), stdtr(np.minimum(freedom, CERTAIN), -z))

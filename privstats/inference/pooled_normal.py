@@ -109,7 +109,7 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 
 
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
-    """Return, for each estimate with a released variance, the noise of this variance in the pooled sampling variance.
+    """Return the noises in the pooled sampling variance: one for each estimate whose own variance was released.
 
     Let W be the weight of an estimate, w the norm of W, and V the estimate's released variance. The noise of V enters
     the pooled variance with a factor w and not w^2, since the sampling error is common to all estimates. Therefore the
@@ -120,7 +120,7 @@ def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEsti
 
 
 def _units(estimates: Sequence[NormalEstimate]) -> FloatArray:
-    """Return, for each coefficient, the smallest std error among the estimates that identify it, shape (k,)."""
+    """Return the smallest std error of each coefficient among the estimates that identify it, shape (k,)."""
     sd = np.sqrt(np.maximum([np.diag(one.sampling + one.noise) for one in estimates], 0.0))
     hidden = np.array([np.linalg.norm(one.hidden, axis=1) > EXACT * one.hidden_size for one in estimates])
     least = np.where(np.isfinite(sd) & (sd > 0) & ~hidden, sd, np.inf).min(axis=0)

@@ -212,7 +212,7 @@ class Model(ABC):
         return 1
 
     def residual_unit(self, design: Any) -> float:
-        """Return the size, in the response's units, of a residual of 1 in the estimator's units."""
+        """Return the size of a residual of 1 after conversion from the estimator's units to the response's units."""
         return 1.0
 
     @property

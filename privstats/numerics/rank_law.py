@@ -317,7 +317,7 @@ class Ends:
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return, for each quantile, the ratio of the needed to the available distance in ranks, shape (levels,).
+        """Return the ratio of the needed to the available distance in ranks for each quantile, shape (levels,).
 
         If the ratio exceeds 1, the interval of the quantile is not valid. There are two requirements. First, the
         targets of the ends must not lie beyond all values, or beyond half the distance to the next quantile. Second,

@@ -122,7 +122,7 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
 def accepts(
     accepted: Iterable[tuple[str, float]], widths: Mapping[str, float], outcome: Callable[[float, float], str]
 ) -> str:
-    """Return, in words, the wanted widths of 95% intervals, and whether the intervals of the fit have these widths.
+    """Return a sentence on the wanted widths of 95% intervals, and whether the fit's intervals have these widths.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def accepts(
 
 
 def met(width: float, wanted: float) -> str:
-    """Return in words whether the width of an interval is at most the wanted width."""
+    """Return words that say whether the width of an interval is at most the wanted width."""
     if math.isnan(width):
         return "not met: no interval"
     return f"{'met' if width <= wanted else 'not met'}: {width:.3g}"
@@ -178,7 +178,7 @@ def shared(promise: Promise) -> str:
 
 
 def budget(facts: FitFacts) -> str:
-    """Return in words each query's share of the budget, as whole percentages that add up to 100."""
+    """Return the share of each query in the budget, in words, as whole percentages that add up to 100."""
     shares = percentages(share for _, share in facts.budget)
     parts = (f"{QUESTIONS.get(name, name)} {share}%" for (name, _), share in zip(facts.budget, shares, strict=True))
     return f"of {unit_of(facts.divided)}: {', '.join(parts)}"

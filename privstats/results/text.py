@@ -290,7 +290,7 @@ def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]
 
 
 def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
-    """Return, for the name of each row, the lines to print before the row, and the text to print in the row.
+    """Return the lines to print before each row, and the text to print in the row, so that long names fit.
 
     A name that is longer than `width` is printed on a line before its row. If the name of a level is too long, the
     levels of its factor are indented below the name of the factor.

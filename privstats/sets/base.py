@@ -118,14 +118,14 @@ class Set(ABC):
 
     @abstractmethod
     def distance(self, norm: str) -> float:
-        """Return the largest distance, in a norm, between two contributions with weighted coordinates.
+        """Return the largest distance between two contributions whose coordinates are weighted, in the given norm.
 
         The weights are the coordinate weights for the neighbouring relation "replace" (see `weights`).
         """
 
     @abstractmethod
     def length(self, norm: str, exchange: bool = True) -> float:
-        """Return the largest length, in a norm, of a contribution with weighted coordinates.
+        """Return the largest norm of a contribution whose coordinates are weighted.
 
         The weights are the coordinate weights for "replace" if `exchange`, else for "add_remove" (see `weights`).
         """

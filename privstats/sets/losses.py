@@ -223,5 +223,5 @@ class CheckLosses(Set):
 
 
 def _longest(entries: int) -> dict[str, float]:
-    """Return the largest length, in each norm, of a vector of `entries` coordinates in [-1, 1]."""
+    """Return the largest norm of a vector of `entries` coordinates in [-1, 1], by name of the norm."""
     return {"l1": float(entries), "l2": math.sqrt(entries), "linf": min(1.0, entries)}

@@ -162,7 +162,7 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 
 
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
-    """Return all queries with the same name and branch as the query `a`, including `a`."""
+    """Return all queries with the same name and branch (alternative method) as the query `a`, including `a`."""
     return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
 
 
@@ -179,7 +179,7 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of the queries before the choice of a branch, and the labels of the queries of each branch.
+    """Return the labels of the queries before the choice of a method, and of the queries of each branch (method).
 
     Queries of stage 0 and optional queries are left out.
     """

@@ -62,7 +62,7 @@ class Expected:
     ----------
     table : DataFrame
         Columns std_error, width, noise_share, ratio and given, as in `Plan.expected`. Its attribute `attrs` has the
-        branch that most simulated fits chose (key "branch").
+        branch (method) that most simulated fits chose, under the key "branch".
     fits : mapping of int to ndarray
         Widths of the intervals in each simulated fit, by identifier; infinite if an interval is not reported.
     """

@@ -723,7 +723,7 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 
 
 def _shorter(normal: Plan, pure: Plan) -> Plan:
-    """Return the plan with the shorter expected intervals, of a plan with normal noise and a plan under pure eps.
+    """Return one of two plans (normal noise, or pure eps): the plan with the shorter expected intervals.
 
     The comparison of the expected widths is added to the reason for the method in the returned plan.
     """

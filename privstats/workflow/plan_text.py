@@ -217,7 +217,7 @@ def _questions(plan: Any) -> list[str]:
         groups[key] = groups.get(key, 0.0) + _own(p, plan)
         homes[key] = {q.branch for q in plan.planned if q.label in p.within_share_of} or {p.branch}
     shares: dict[tuple[str, str | None], int] = {}
-    for branch in plan.branches or (None,):  # shares of common queries plus the queries of one branch add up to 100%
+    for branch in plan.branches or (None,):  # shares of common queries and of one branch (method) add up to 100%
         own = [key for key in groups if key[1] in (None, branch) and homes[key] & {None, branch}]
         shares = dict(zip(own, percentages([groups[key] for key in own]), strict=True)) | shares
     wide = max(len("question"), *(len(QUESTIONS.get(name, name)) for name, _ in groups)) + 2

@@ -1,7 +1,7 @@
 """Progress of long fits: a line on a terminal or in a notebook that shows the current pass over the rows.
 
 The contents of the line are public: the name of the function, the number of passes so far, the largest possible number
-of passes (for the chosen branch, after the choice is released), and the number of rows read if the number of rows is
+of passes (for the chosen method, after the choice is released), and the number of rows read if the number of rows is
 public. Progress is shown in steps of one per cent, because the sizes of the chunks from a source may depend on rows. A
 mechanism may scan the rows several times for one answer, and the number of scans may depend on the rows; all scans for
 one answer count as one pass, and only the first scan changes the line. The moments at which the line changes reveal run

@@ -79,7 +79,7 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the row and column indices, counted within the submatrix, of the submatrix's released entries."""
+        """Return the row and column indices of the submatrix's released entries, counted within the submatrix."""
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
