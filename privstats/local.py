@@ -34,7 +34,7 @@ from privstats.workflow.facts import seed_shown
 __all__ = ["local_gradient_descent", "randomized_response"]
 
 EXAMPLE = "y ~ x"
-AFTER = 2  # number of messages of each holder after the steps: curvature, and squares of scores
+AFTER = 2  # number of messages of each person after the steps: curvature, and squares of scores
 
 
 @public
@@ -104,9 +104,9 @@ def local_gradient_descent(
     step_size: float,
     rng: Any = None,
 ) -> LocalFit:
-    """Fit a robust linear regression in the local model, in which holders never send their rows.
+    """Fit a robust linear regression in the local model, in which persons never send their rows.
 
-    At each step every holder sends the clipped score of their own row with added noise, and the collector moves the
+    At each step every person sends the clipped score of their own row with added noise, and the collector moves the
     coefficients along the mean of these scores [1]_. The estimates are the coefficients after the last step.
 
     Parameters
@@ -114,14 +114,14 @@ def local_gradient_descent(
     formula : str
         Formula as in `dp_lm`, such as ``"y ~ x1 + C(region)"``.
     data : DataFrame
-        The rows, one for each holder. An incomplete row, or one with an undeclared level, contributes noise only.
+        The rows, one for each person. An incomplete row, or one with an undeclared level, contributes noise only.
     mu : float
-        Budget of each holder for all their messages, in Gaussian differential privacy.
+        Budget of each person for all their messages, in Gaussian differential privacy.
     domain : Domain or dict
         Bounds or levels of each column, as in `dp_lm`. The scale of a numeric predictor or of the response is its
         half-range divided by sqrt(3), or the scale that `Scale` declares. Declare close bounds.
     steps : int
-        Number of steps K. Each holder sends K scores and two matrices, with mu / sqrt(K + 2) each. About 20 steps are
+        Number of steps K. Each person sends K scores and two matrices, with mu / sqrt(K + 2) each. About 20 steps are
         enough for two or three predictors at ``step_size=0.5``; a note says if the estimates still depend on the
         starting value.
     step_size : float
@@ -148,7 +148,7 @@ def local_gradient_descent(
     symmetric, theta is the coefficient vector of the conditional mean. Let ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` be the
     sd of the noise in each score, and ``R = I - eta M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta
     (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature M and the mean square Q of the scores are also
-    estimated from messages of the holders. Coefficients whose curvature is below its noise are NaN ("not given").
+    estimated from messages of the persons. Coefficients whose curvature is below its noise are NaN ("not given").
 
     If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 

@@ -134,7 +134,7 @@ def dp_glm(
         For "objpert": weight of the ridge penalty, which is half the sum of the squared coefficients. A fit with this
         penalty has no intervals.
     tail : {"cautious"}, optional
-        With "cautious", intervals allow for a heavier tail of the score lengths than the released histogram shows, and
+        With "cautious", intervals allow for a heavier tail of the score norms than the released histogram shows, and
         are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.

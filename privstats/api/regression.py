@@ -128,7 +128,7 @@ def dp_lm(
         For "suffstats": weight of a ridge penalty on coefficients of predictors scaled to [-1, 1]; "adaptive" computes
         the weight from the size of the noise. A fit with a ridge penalty has no intervals.
     tail : {"cautious"}, optional
-        With "cautious", intervals allow for a heavier tail of the score lengths than the released histogram shows, and
+        With "cautious", intervals allow for a heavier tail of the score norms than the released histogram shows, and
         are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
@@ -294,7 +294,7 @@ def dp_rq(
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional
-        With "cautious", intervals allow for a heavier tail of the score lengths than the released histogram shows, and
+        With "cautious", intervals allow for a heavier tail of the score norms than the released histogram shows, and
         are longer.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond

@@ -88,7 +88,9 @@ HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Regression that releases scales, level counts and rough second moments, then uses the most precise method.
+    """Regression that releases column scales, counts of factor levels and rough moments, then chooses a method.
+
+    The method with the shortest expected intervals is chosen.
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ class Adaptive:
         Methods to choose from: "moments" (noisy second moments), "steps" (Newton steps) and "perturbed" (the minimiser
         of a perturbed loss).
     tail : {"usual", "cautious"}
-        Assumption about long scores that are too few to exceed the noise of the released histogram of score lengths.
+        Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
         "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
         removes from all scores may add up in one coefficient.
     cov_type : str
@@ -263,7 +265,7 @@ def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
     """Return the noise sd of an off-diagonal entry of the first released second moments (coarse matrix).
 
     The matrix is the sum of the outer products v v' over rows v. A row contains m columns and the response, and is
-    clipped to length 1.
+    clipped to norm 1.
     """
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 

@@ -86,7 +86,7 @@ class Noises:
 
     @property
     def products(self) -> Mechanism:
-        """Mechanism for second moments of rows of bounded length.
+        """Mechanism for second moments of rows of bounded norm.
 
         The mechanism is `matrix` if the noise of `matrix` is scaled to the l2 norm or the nuclear norm of a row's
         contribution; otherwise it is the matrix-t mechanism.
@@ -129,7 +129,7 @@ class ByBranch(Mapping[str, float]):
 
 
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
-    """Return the noise sd of an off-diagonal entry of the sum of outer products x x' over rows x clipped to length 1.
+    """Return the noise sd of an off-diagonal entry of the sum of outer products x x' over rows x clipped to norm 1.
 
     For rows clipped to length R, the noise sd is R^2 times as large.
     """

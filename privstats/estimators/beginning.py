@@ -1,4 +1,4 @@
-"""First releases of a fit, the same for all losses: column scales, level counts, and rough second moments."""
+"""First releases of a fit, the same for all losses: column scales, counts of factor levels, rough second moments."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Release level counts, new scales of some columns, and second moments; return the estimation problem.
+    """Release counts of factor levels, new scales of some columns, and second moments; return the problem.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def begun_about(
     about : TransformedAsk
         Function that sends queries about the same rows with the transformed response.
     item : str
-        Label of the query for the Hessian. The noise of the Hessian determines which levels are kept in the fit.
+        Label of the query for the Hessian. The noise of the Hessian determines which factor levels are kept in the fit.
     least : float
-        Smallest number of rows of a level that is kept in the fit, in noise standard deviations of an entry of the
-        Hessian.
+        Smallest number of rows of a factor level that is kept in the fit, in noise standard deviations of an entry of
+        the Hessian.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
     needed = least * entry_sd(ask, rough, by)

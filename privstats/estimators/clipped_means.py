@@ -24,7 +24,7 @@ class ClippedMeans:
     """Group means, estimated as coefficients of group dummies by clipped Newton steps.
 
     Without groups, the mean is the coefficient of an intercept. The clipping threshold with the shortest intervals is
-    computed from a released histogram of score lengths, and the intervals allow for the clipping bias. Wide bounds
+    computed from a released histogram of score norms, and the intervals allow for the clipping bias. Wide bounds
     therefore lengthen the intervals only a little, whereas the noise of unclipped sums is proportional to the bounds.
 
     Parameters

@@ -1,7 +1,7 @@
 """The constants of the estimators: multiples of a noise standard deviation, shares, and limits.
 
 Fits start with a release of rough second moments of the standardised columns and the response; other modules call these
-moments the coarse matrix. The symbol m is the number of coordinates of a score. Lengths of rows and scores are in
+moments the coarse matrix. The symbol m is the number of coordinates of a score. Norms of rows and scores are in
 standard deviations of a coordinate, so that a typical length is sqrt(m). "Noise sds" are standard deviations of the
 noise of a released value. All constants are public. ``python -m benchmarks.constants`` measures coverage and interval
 length with each constant halved and doubled. Budget shares are in the mapping `SHARES` of each estimator's module.
@@ -14,7 +14,7 @@ MOST_CENTER = 0.999  # largest absolute value of a column's released mean, in ha
 WIDE = 5.0  # columns are clamped to this many column scales when scales are released a second time
 READABLE = {"normal": 19.0, "pure": 28.0}  # factor levels with fewer rows are left out; in noise sds of a Hessian entry
 READ_IF_HELD = 8.0  # like READABLE (least number of rows of a factor level), for fits in which a ridge limits row norms
-MOST_LEFT_OUT = 0.25  # rare levels are left out of the fit only if they contain at most this share of the rows
+MOST_LEFT_OUT = 0.25  # rare factor levels are left out of the fit only if they contain at most this share of the rows
 TWO_ENDED = 0.6  # a response may have two values if its variance exceeds this share of the largest variance at its mean
 RARE_YES = 0.1  # a value of a two-valued response is rare if less than this share of the rows has the value
 
@@ -42,7 +42,7 @@ MOST_STEPS = 2.3  # Newton steps for means are used only if privacy lengthens in
 MOST_FIRST_NOISE = 0.375  # largest noise (sqrt(columns) x entry sd) of rough second moments at which steps converge
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
-# --- histograms of score lengths, and counts that noise hides (module histogram)
+# --- histograms of score norms, and counts that noise hides (module histogram)
 VISIBLE = 2.3  # a count, sum or eigenvalue above this many noise sds is treated as real; false alarm rate .01
 AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # like VISIBLE, if the bin before is not visible; false alarm rates 1e-5, 1e-4
 WIDE_WINDOWS = (4, 8)  # numbers of bins that are summed to detect a slowly decreasing tail hidden by noise in each bin

@@ -94,7 +94,7 @@ class StandardFrame:
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
-        """Return a bound on the length of h'W over all rows h within the declared bounds."""
+        """Return a bound on the Euclidean norm of h'W over all rows h within the declared bounds."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
@@ -225,7 +225,7 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return the directions of theta, shape (c, l), about which rows at the `kept` levels have no information."""
+        """Return the directions of theta, shape (c, l), about which rows at the `kept` factor levels say nothing."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 

@@ -1,4 +1,4 @@
-"""Denoised histograms of score lengths, a bound on counts that noise hides, and the clipping threshold.
+"""Denoised histograms of score norms, a bound on counts that noise hides, and the clipping threshold.
 
 A bin's upper end is sqrt 2 times its lower end. Let the last visible pair be the last two neighbouring bins whose sum
 of counts exceeds noise. Beyond this pair, counts are extrapolated geometrically. The coverage of intervals depends on
@@ -35,7 +35,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Tail:
-    """Assumption on the tail of score lengths that noise hides: how fast counts decrease from bin to bin.
+    """Assumption on the tail of score norms that noise hides: how fast counts decrease from bin to bin.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ class Tail:
 
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
-    "far": Tail(0.5, slow=True),  # score lengths, if a predictor's bounds are far beyond most of its values
-    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score lengths, for losses with a bounded derivative
-    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score lengths of count and gamma models
+    "far": Tail(0.5, slow=True),  # score norms, if a predictor's bounds are far beyond most of its values
+    "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score norms, for losses with a bounded derivative
+    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms of count and gamma models
     "rows": Tail(0.35, fastest=0.92, residue=0.3),  # norms of rows, for losses whose scores have about the same norm
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
@@ -87,7 +87,7 @@ class Whole(NamedTuple):
 
 
 def edges(low: float, cap: float) -> tuple[float, ...]:
-    """Return the upper edges of the bins of a histogram of lengths of rows or scores.
+    """Return the upper edges of the bins of a histogram of norms of rows or scores.
 
     The edges are `low` times powers of sqrt 2. The last edge is above `cap`, the largest possible length.
     """
@@ -98,7 +98,7 @@ def edges(low: float, cap: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """Denoised histogram of lengths of scores or rows: the number of rows at each of five lengths per bin.
+    """Denoised histogram of Euclidean norms (lengths) of scores or rows: numbers of rows at five lengths per bin.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Lengths:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, known: Whole | None, tail: Tail) -> Lengths:
-        """Release the number of rows with a length in each bin, and return the denoised counts.
+        """Release the number of rows whose norm (length) lies in each bin, and return the denoised counts.
 
         Parameters
         ----------
@@ -172,15 +172,15 @@ class Lengths:
         return cls(np.repeat(filled / PER_BIN, PER_BIN), lengths, hidden, sd)
 
     def excess(self, radius: float) -> float:
-        """Return the sum over rows of max(length - radius, 0), the length that clipping at the radius removes."""
+        """Return the sum over rows of max(norm - radius, 0), the total norm that clipping at the radius removes."""
         return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
 
     def square_excess(self, radius: float) -> float:
-        """Return the trace that clipping removes from second moments: the sum over rows of (length^2 - radius^2)+."""
+        """Return the trace that clipping removes from second moments: a sum over rows of max(norm^2 - radius^2, 0)."""
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
-        """Return the sum over rows of min(length, radius)^2, for each radius."""
+        """Return the sum over rows of min(norm, radius)^2, for each radius."""
         squares: FloatArray = (self.counts[:, None] * np.minimum(self.lengths[:, None], radii) ** 2).sum(axis=0)
         return squares
 
@@ -195,14 +195,14 @@ class Lengths:
             Clipping radii, the same for all rows, or one row of radii for each of the histogram's lengths.
         m : float
             Number of coordinates, if all coordinates have equal sums of squared scores. For a coordinate with the share
-            s of the sum of squared score lengths, use 1 / s.
+            s of the sum of squared score norms, use 1 / s.
         tail : Tail
             Assumption on the tail of the distribution of lengths.
         hidden : float, optional
             Constant h for scores in bins with counts below the noise level: at most the share ``sqrt(h / m)`` of the
             length clipped from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
         size : float
-            Mean ratio of the length of a row's score to the length on which the histogram is based.
+            Mean ratio of the norm of a row's score to the length on which the histogram is based.
         """
         along, hidden_along = (
             part_along(ALONG_SEEN, m, tail),
@@ -213,15 +213,15 @@ class Lengths:
         return taken
 
     def clipped_share(self, radius: float) -> float:
-        """Return the share of rows with lengths above the radius."""
+        """Return the share of rows whose norm exceeds the radius."""
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
     def from_least(self, least: float) -> FloatArray:
-        """Return the candidate clipping radii: the lengths above `least`, and always the largest length."""
+        """Return the candidate clipping radii: the norms in `lengths` above `least`, and always the largest norm."""
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
-        """Return the radius R, at least `least`, that minimises ``noise R^2`` plus the sum of ``(length^2 - R^2)+``."""
+        """Return the R >= `least` that minimises ``noise R^2`` plus the sum over rows of max(norm^2 - R^2, 0)."""
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
 
@@ -380,7 +380,7 @@ def best_clip(
     Parameters
     ----------
     lengths : Lengths
-        Histogram of score lengths, in a metric in which all coordinates have equal variance.
+        Histogram of score norms, in a metric in which all coordinates have equal variance.
     noise : float
         Standard deviation of the noise of a score's coordinate at clipping radius 1.
     m : int
@@ -409,7 +409,7 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return the largest share of a sum of score lengths that can affect one of m coefficients.
+    """Return the largest share of a sum of score norms that can affect one of m coefficients.
 
     The share is ``sqrt(part / m)``, at most 1. If ``tail.aligned``, it is 1.
     """
@@ -451,7 +451,7 @@ def predicted_length(
     noise : float
         Standard deviation of the noise of a score's coordinate at radius 1.
     count_sd : float
-        Noise sd of a count of the histogram of score lengths.
+        Noise sd of a count of the histogram of score norms.
     m : int
         Number of coordinates.
     scores : float
@@ -483,7 +483,7 @@ _PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the 
 
 @cache
 def reference_sizes(m: int) -> FloatArray:
-    """Return assumed score lengths |w||e| for nearly normal rows w and errors e with a t distribution (10 df).
+    """Return assumed score norms |w||e| for nearly normal rows w and errors e with a t distribution (10 df).
 
     The result has the shape (SYNTHETIC_ROWS,). Each of the m entries of w is a normal variable times a lognormal(.1)
     variable; the sum of squared entries is approximated by a gamma variable with the same mean and variance. The

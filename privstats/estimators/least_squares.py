@@ -1,7 +1,7 @@
 """Least squares and Huber's loss by noisy Newton steps with clipped scores.
 
-Comments in the code number the stages: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score lengths, 6
-final score. All clipping radii are functions of earlier releases, and the sensitivity of each query is proved for every
+Comments in the code number the stages: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score norms, 6 final
+score. All clipping radii are functions of earlier releases, and the sensitivity of each query is proved for every
 radius.
 """
 
@@ -47,7 +47,7 @@ MEDIAN = 0.6744897501960817  # median of the absolute value of a standard normal
 
 
 def hessian_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an off-diagonal entry of the m x m Hessian, if rows are clipped to length 1."""
+    """Return the noise sd of an off-diagonal entry of the m x m Hessian, if rows are clipped to norm 1."""
     return entry_sd(ask, Sum("hessian", lambda block: block, within=Products(m)), by)
 
 
@@ -59,7 +59,7 @@ def relative_noise(m: int, entry: float) -> float:
     m : int
         Number of coordinates.
     entry : float
-        Noise sd of an entry of the Hessian divided by the number of rows, with squared row lengths clipped at m.
+        Noise sd of an entry of the Hessian divided by the number of rows, with squared row norms clipped at m.
     """
     return m * noise_edge(m, entry)
 
@@ -75,7 +75,7 @@ class Lengthened:
     by : Noises
         Noise mechanisms, one for each kind of query.
     tail : Tail
-        Assumption on the tail of score lengths.
+        Assumption on the tail of score norms.
     """
 
     ask: Laws
@@ -107,14 +107,14 @@ class Lengthened:
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        The distribution of score lengths is assumed to have slightly heavy tails. The ratio includes three effects of
+        The distribution of score norms is assumed to have slightly heavy tails. The ratio includes three effects of
         noise: the noise of the score, the Hessian's noise times the error of the first step, and the Hessian's noise
         along the direction with the least information.
 
         Parameters
         ----------
         asked : tuple of Sum
-            Queries for the score and the first step, with scores clipped to length 1, and for score lengths.
+            Queries for the score and the first step, with scores clipped to norm 1, and for score norms.
         longest : float
             Upper bound on the length of a row of whitened predictors.
         psi : float
@@ -245,7 +245,7 @@ def residual_scale(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
-    """The fit with Newton steps. It releases leverages, Hessian, first step, score variance, score lengths and score.
+    """The fit with Newton steps. It releases leverages, Hessian, first step, score variance, score norms and score.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class Steps(OneStep):
         return self.sizes.scores
 
     def score_sizes(self, start: Start, ends: tuple[float, ...]) -> Sum:
-        """Return the private query for the histogram of score lengths."""
+        """Return the private query for the histogram of score norms."""
         return Sum("score sizes", start.scores, Shells(start.m, ends), self.levels.keep, folded=self.folded)
 
     @property
@@ -270,7 +270,7 @@ class Steps(OneStep):
     def length(self) -> float:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        The distribution of score lengths is assumed to have slightly heavy tails.
+        The distribution of score norms is assumed to have slightly heavy tails.
         """
         start = self.start
         psi = start.largest_psi / start.sigma
@@ -381,7 +381,7 @@ class Steps(OneStep):
 
     # stage 5: the clipping threshold of scores
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score lengths."""
+        """Release the histogram of score norms."""
         sizes = self.score_sizes(w, edges(w.m**0.5 / 8, w.longest * w.largest_psi))
         return Lengths.released(self.ask, self.by, sizes, self.total(self.scores), self.tail)
 
@@ -394,9 +394,9 @@ class Steps(OneStep):
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
         """Return a lower bound on the sum of squared residuals, and the part of the sum that the histogram misses.
 
-        Both results are divided by `variance`. The histogram of score lengths may miss rare outcomes: the scores of
-        rare outcomes lie beyond a gap in the histogram, and their number in each bin is below the noise. An upper
-        bound on the sum of squared residuals is known from the first release of second moments. The sum of all squared
+        Both results are divided by `variance`. The histogram of score norms may miss rare outcomes: the scores of rare
+        outcomes lie beyond a gap in the histogram, and their number in each bin is below the noise. An upper bound on
+        the sum of squared residuals is known from the first release of second moments. The sum of all squared
         residuals, without clipping, is released in two cases, unless its noise would be too large:
 
         - the sum of squares in the histogram is much smaller than the upper bound;

@@ -100,12 +100,12 @@ class KeptLevels:
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
-        """Return the `KeptLevels` of a fit that keeps all levels and all rows."""
+        """Return the `KeptLevels` of a fit that keeps all factor levels and all rows."""
         return cls(None, (), (), np.zeros((c, 0)), np.zeros((c, c)), unread=np.zeros((c, 0)))
 
     @property
     def most_length(self) -> float:
-        """Upper bound on the squared length of standardised rows at rare levels; the ridge guarantees this bound."""
+        """Upper bound, by the ridge, on the squared Euclidean norm of standardised rows at rare factor levels."""
         return HELD_LEAST * (len(self.ridge) + 1)
 
     def told(self, box: PublicBox) -> float:
@@ -117,7 +117,7 @@ class KeptLevels:
 
     @property
     def rarest(self) -> float:
-        """Smallest count of a level left out of the fit; inf if all levels are kept."""
+        """Smallest count of a factor level left out of the fit; inf if all levels are kept."""
         pairs = zip(self.counts, self.kept, strict=True)
         return float(min((count[~kept].min(initial=np.inf) for count, kept in pairs), default=np.inf))
 
@@ -210,7 +210,7 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
             null = box.null_space(others)
             if null.shape[1] != 1:
                 continue
-            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]  # a row at this level
+            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]  # a row at this factor level
             change = 0.0 if box.intercept is None else float(null[box.intercept, 0])
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])

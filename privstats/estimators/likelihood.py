@@ -87,7 +87,7 @@ class LikelihoodSteps:
     loss : Likelihood
         Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
-        Assumption about long scores that are too few to exceed the noise of the released histogram of score lengths.
+        Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
         "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
         removes from all scores may add up in one coefficient.
     margins : bool
@@ -191,7 +191,7 @@ class Stride:
 
 @dataclass(frozen=True, eq=False)
 class LastStep:
-    """Length of the last Newton step, and bounds on the errors that the step causes.
+    """Size of the last Newton step, and bounds on the errors that the step causes.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class BurnedIn(Pilot):
 
 
 def unit(vector: FloatArray) -> FloatArray:
-    """Return the vector divided by its length."""
+    """Return the vector divided by its Euclidean norm."""
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-300), dtype=float)
 
 
@@ -304,7 +304,7 @@ class LikelihoodStep(OneStep):
         return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
     def whitened_at(self, at: Start) -> FloatArray:
-        """Return the whitening matrix for the information of synthetic rows plus the ridge of rare levels."""
+        """Return the whitening matrix for the information of synthetic rows plus the ridge for rare factor levels."""
         return whitening(self.synthetic.rows, self.information(at), self.ridge)
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
@@ -324,7 +324,7 @@ class LikelihoodStep(OneStep):
         """Return the step that removes a ridge's bias, shape (m,).
 
         The step is computed with the information of synthetic rows at the midpoint of the step. It is zero along
-        directions without information, such as the direction of a level with a released count of zero.
+        directions without information, such as the direction of a factor level with a released count of zero.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -336,11 +336,11 @@ class LikelihoodStep(OneStep):
         return step
 
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score lengths."""
+        """Release the histogram of score norms."""
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release the histogram of score lengths; `name` and `item` label the query."""
+        """Release the histogram of score norms; `name` and `item` label the query."""
         m = w.m
         longest = self.loss.largest(0.0) * w.longest
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
@@ -349,7 +349,7 @@ class LikelihoodStep(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without level constants that are smaller than their noise, and notes on the levels.
+        """Return the equation without constants of factor levels below their noise, and notes on the levels.
 
         The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If the
         constant is smaller than its noise, an unidentified direction of theta is close to the direction of the
@@ -371,7 +371,7 @@ class LikelihoodStep(OneStep):
         return equation, tuple(notes)
 
     def largest_change(self, equation: EstimatingEquation, one: LevelConstant) -> float:
-        """Return a heuristic bound on the error of a level's constant (`LevelConstant`).
+        """Return a heuristic bound on the error of a factor level's constant (`LevelConstant`).
 
         The bound is a quotient. The numerator is the absolute score in the direction of the constant plus `VISIBLE`
         standard deviations of this score. The denominator is the number of rows at the level times the average
@@ -410,7 +410,7 @@ class NewtonSteps(LikelihoodStep):
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
         """Return the mean information matrix of a row after whitening, shape (m, m).
 
-        The result is the identity minus the ridge of rare levels.
+        The result is the identity minus the ridge for rare factor levels.
         """
         weight = float(self.information(at).mean())
         return np.asarray(np.eye(self.m) - weight * metric.T @ self.ridge @ metric, dtype=float)
@@ -420,7 +420,7 @@ class NewtonSteps(LikelihoodStep):
         """Return the expected sum over rows of the parts of scores that clipping removes, shape (radii, m).
 
         The expectation is computed under the model, with synthetic rows. Scores of rare outcomes and small counts are
-        skewed, and rows with long scores may be too few to exceed the noise of the histogram of score lengths. The
+        skewed, and rows with long scores may be too few to exceed the noise of the histogram of score norms. The
         histogram alone would therefore miss this part of the clipping bias.
         """
         rows, eta = self.synthetic.rows[::EVERY_SYNTHETIC], self.eta(w)[::EVERY_SYNTHETIC]
@@ -499,8 +499,8 @@ class NewtonSteps(LikelihoodStep):
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold with the shortest interval.
 
-        The bias bound is the sum of a bound from the released histogram of score lengths and the bias expected under
-        the model.
+        The bias bound is the sum of a bound from the released histogram of score norms and the bias expected under the
+        model.
         """
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
@@ -527,7 +527,7 @@ class NewtonSteps(LikelihoodStep):
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the variance of the score.
 
-        The released variance combines two releases. The histogram of score lengths determines the trace, because it is
+        The released variance combines two releases. The histogram of score norms determines the trace, because it is
         more precise than the products of scores. The products determine how the trace is distributed among directions,
         to the extent that they exceed noise. With ``cov_type="nonrobust"`` the variance is the information times the
         dispersion.

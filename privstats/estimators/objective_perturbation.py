@@ -54,7 +54,7 @@ class PerturbedLikelihood:
     split : float
         Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption about long rows that are too few to exceed the noise of the released histogram of row lengths.
+        Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
         "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
         removes from all rows may add up in one coefficient.
     margins : bool
@@ -118,7 +118,7 @@ def hessian_share(noise: float) -> float:
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
-    """Return the radius with the shortest interval; rows longer than the radius are weighted down to this length.
+    """Return the radius with the shortest interval; rows with a larger norm are weighted down to this norm.
 
     The length of the interval includes the bound on the bias that the weights cause.
 
@@ -136,7 +136,7 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     m : int
         Number of coordinates.
     tail : Tail
-        Assumption on the tail of the distribution of row lengths.
+        Assumption on the tail of the distribution of row norms.
     """
     p = lengths.lengths
     tried = p[p >= min(m**0.5, p[-2])]
@@ -178,7 +178,7 @@ class TiltedLikelihood(LikelihoodStep):
     def pilot(self) -> Pilot:
         return Pilot(self.start)
 
-    # stage 2: the lengths of rows, and the weights of long rows
+    # stage 2: the norms of rows, and the weights of long rows
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of the rows' Euclidean norms."""
         m, start = self.m, self.start

@@ -116,7 +116,7 @@ class Problem:
         return replace(self, start=start)
 
     def assuming(self, tail: str, cov_type: str, scores: str = "usual") -> Self:
-        """Return the estimation problem with assumptions on the tail of score lengths and on error variances.
+        """Return the estimation problem with assumptions on the tail of score norms and on error variances.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Problem:
             Option set by the user. The value "cautious" selects the assumption ``TAILS["cautious"]``, and "usual"
             selects ``TAILS[scores]``. There are two exceptions if `tail` and `scores` are both "usual". First, if the
             bounds of a predictor are far beyond its values, long scores are possible, and the assumption is
-            ``TAILS["far"]``. Second, in all other cases, counts below the noise level in the histogram of score lengths
+            ``TAILS["far"]``. Second, in all other cases, counts below the noise level in the histogram of score norms
             are assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)`` times `RESIDUE` noise
             sds, for m coordinates.
         cov_type : {"HC", "nonrobust"}
@@ -315,7 +315,7 @@ class Step:
     pilot : Pilot
         Coefficients at which the last score was released.
     lengths : Lengths
-        Histogram of score lengths, or of row lengths if scores are about as long as rows.
+        Histogram of score norms, or of row norms if scores are about as long as rows.
     clip : Clip
         Clipping threshold of the scores, with its bias bound.
     last : LastRelease
@@ -422,8 +422,8 @@ class OneStep(Problem, ABC):
     Attributes
     ----------
     unit_of_slopes : str
-        Unit of the assumed difference between slopes at left-out and at kept levels (`LEFT_OUT`): "residuals" (residual
-        scales) or "eta" (the linear predictor).
+        Unit of the assumed difference between slopes at left-out and at kept factor levels (`LEFT_OUT`): "residuals"
+        (residual scales) or "eta" (the linear predictor).
     """
 
     unit_of_slopes: ClassVar[str] = "residuals"
@@ -483,7 +483,7 @@ class OneStep(Problem, ABC):
 
     @abstractmethod
     def lengths(self, w: Start) -> Lengths:
-        """Return the denoised histogram of score lengths, from which the clipping threshold is chosen."""
+        """Return the denoised histogram of score norms, from which the clipping threshold is chosen."""
 
     @abstractmethod
     def clip(self, pilot: Any, w: Start, lengths: Any) -> Clip:
@@ -502,7 +502,7 @@ class OneStep(Problem, ABC):
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without level constants that are smaller than their noise, and notes on the levels.
+        """Return the equation without constants of factor levels below their noise, and notes on the levels.
 
         The constant of a level is added to the linear predictor of all rows at the level. By default all constants
         stay in the equation.
@@ -540,7 +540,7 @@ class OneStep(Problem, ABC):
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
         """Return the score's variance as a diagonal matrix, from released squares of the score's entries.
 
-        The histogram of score lengths determines the total variance, and the released squares divide the total among
+        The histogram of score norms determines the total variance, and the released squares divide the total among
         coordinates. The squares are first shrunk toward their mean, in proportion to the share of noise in the variance
         between squares. The variance of a coordinate is at least the coordinate's released square, which is computed
         from clipped scores.
@@ -580,7 +580,7 @@ class OneStep(Problem, ABC):
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 
     def score_sd(self, w: Start, name: str = "score") -> float:
-        """Return the noise sd of a coordinate of the sum of scores, if scores are clipped to length 1."""
+        """Return the noise sd of a coordinate of the sum of scores, if scores are clipped to norm 1."""
         return score_sd(self.ask, self.score(name, w, 1.0), self.by)
 
     def last(self, w: Start, clip: Clip) -> LastRelease:

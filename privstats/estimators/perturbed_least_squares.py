@@ -1,9 +1,9 @@
-"""Least squares by the minimiser of a perturbed loss with clipped scores (row length times residual).
+"""Least squares by the minimiser of a perturbed loss with clipped scores (row norm times residual).
 
 Newton steps use a noisy Hessian. The mechanism of this module minimises the perturbed loss with the exact Hessian. A
 released Hessian is needed only for inference and to remove the bias of the ridge. Comments in the code number the
 stages: 1 rough second moments (the coarse matrix) and, if they are too noisy, second moments of whitened rows; 2
-lengths of scores; 3 coefficients; 4 squared scores.
+norms of scores; 3 coefficients; 4 squared scores.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
 score). Because the normal equations are linear, the least-squares solution is exactly
@@ -69,12 +69,12 @@ from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # factor by which the bound on row norms is enlarged, to allow for rounding errors
-LONGEST_SIZE = 2.0**40  # limit of the ratio of two lengths in the histogram of score lengths, for floating point
+LONGEST_SIZE = 2.0**40  # limit of the ratio of two lengths in the histogram of score norms, for floating point
 
 
 @dataclass(frozen=True, eq=False)
 class TwoStrips(Lengths):
-    """Histogram of score lengths, and a bound on the bias due to rows clipped at the curvature limit.
+    """Histogram of score norms, and a bound on the bias due to rows clipped at the curvature limit.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return denoised counts of a histogram with bins for score lengths and bins for lost lengths.
+        """Return denoised counts of a histogram with bins for score norms and bins for lost lengths.
 
         The lost length of a score is the part of the score's length that is removed if the row is clipped at the
         curvature limit.
@@ -99,13 +99,13 @@ class TwoStrips(Lengths):
         Parameters
         ----------
         counts : Release
-            Released counts: first the bins for score lengths; then, if rows can be clipped, the bins for lost lengths.
+            Released counts: first the bins for score norms; then, if rows can be clipped, the bins for lost lengths.
         ends : tuple of float
-            Upper ends of the bins of score lengths.
+            Upper ends of the bins of score norms.
         known : Whole, optional
             Total of all counts; by default the sum of the released counts.
         tail : Tail
-            Assumption on the tail of the distribution of score lengths.
+            Assumption on the tail of the distribution of score norms.
         by : Noises
             Noise mechanisms, one for each kind of query.
         m : int
@@ -197,7 +197,7 @@ class PerturbedSquares(OneStep):
     def length(self) -> float:
         """Return the expected interval length of this method, divided by the interval length without privacy.
 
-        The distribution of score lengths is assumed to have slightly heavy tails.
+        The distribution of score norms is assumed to have slightly heavy tails.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
@@ -256,16 +256,16 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the query for sums of products (or squares) of the entries of rows, with its clipping length of rows.
+        """Return the query for sums of products (or squares) of the entries of rows, with the clipping radius of rows.
 
         The clipping length is computed such that the noise of the sums is a given share of the number of rows.
 
         Parameters
         ----------
         question : Sum
-            Query with rows clipped to length 1; this length is replaced by the computed length.
+            Query with rows clipped to norm 1; this length is replaced by the computed length.
         unit : float
-            Noise sd of an entry if rows are clipped to length 1.
+            Noise sd of an entry if rows are clipped to norm 1.
         start : Start
             Whitened predictors; a row of the query contains the values of these predictors.
         noise : float
@@ -323,7 +323,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """Upper ends of bins of score lengths; lengths beyond `LONGEST_SIZE` share the last bin."""
+        """Upper ends of bins of score norms; lengths beyond `LONGEST_SIZE` share the last bin."""
         least = self.start.m**0.5 / 8
         return edges(least, min(self.largest_score / self.start.sigma, LONGEST_SIZE * least))
 
@@ -348,7 +348,7 @@ class PerturbedSquares(OneStep):
         return min(crude, float((length * np.minimum(residual, self.limit * start.sigma)).max()))
 
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score lengths at the starting coefficients.
+        """Release the histogram of score norms at the starting coefficients.
 
         If the squared length of a row exceeds the curvature limit, the row is clipped at every clipping threshold of
         scores. Further bins count the lengths by which the scores of these rows are reduced.
@@ -456,7 +456,7 @@ class PerturbedSquares(OneStep):
         return float(np.sqrt(max(sd**2 - max(explained, 0.0), FLOOR * sd**2)))
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on left-out levels, on wide bounds, and on a response with values at its bounds."""
+        """Return notes on left-out factor levels, wide bounds, and a response with values at its bounds."""
         reach = (1 + abs(self.start.center)) / self.start.frame.scale
         far = (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
@@ -472,7 +472,7 @@ class PerturbedSquares(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class CutHessian(Hessian):
-    """A released Hessian of rows clipped to a length.
+    """A released Hessian of rows clipped to a Euclidean norm.
 
     Parameters
     ----------
@@ -504,13 +504,13 @@ class PerturbedHuber(PerturbedSquares):
         return self.start.largest_psi / self.start.sigma
 
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score lengths at the starting coefficients."""
+        """Release the histogram of score norms at the starting coefficients."""
         of = ProductSizes(self.start.P, self.start.residual / self.start.sigma, np.inf, self.ends[-1], self.limit)
         question = Sum("score sizes", of, Shells(1, self.ends), self.keep)
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval, with a curvature limit for long rows.
+        """Return the clipping threshold with the shortest interval, with a curvature limit for rows of large norm.
 
         A score of length l with a residual at the threshold k belongs to a row of length l / k. A curvature limit L
         reduces the length of this score to ``L k^2 / l``.
@@ -529,7 +529,7 @@ class PerturbedHuber(PerturbedSquares):
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return each score's length after clipping at each radius and at the curvature limit, shape (5 * bins, k)."""
+        """Return each score's norm after clipping at each radius and at the curvature limit, shape (5 * bins, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
@@ -537,7 +537,7 @@ class PerturbedHuber(PerturbedSquares):
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
-        """Release the Hessian: the sum of the outer products w w' over whitened rows w, clipped to a length.
+        """Release the Hessian: the sum of the outer products w w' over whitened rows w, clipped to a Euclidean norm.
 
         Rows with residuals outside the threshold contribute zero.
         """

@@ -3,7 +3,7 @@
 With Newton steps, the noise of the released Hessian adds an error that is proportional to the length of the step. The
 mechanism of this module minimises the perturbed loss with the exact Hessian. A released Hessian is needed only for
 inference and to remove the bias of the ridge. The rough fit is the same as for Newton steps. Comments in the code
-number the later stages: 1 a first step; 2 score lengths; 3 coefficients; 4 Hessian and squared scores.
+number the later stages: 1 a first step; 2 score norms; 3 coefficients; 4 Hessian and squared scores.
 
 Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score).
 To first order, the solution of the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)``, where tilt is the
@@ -72,7 +72,7 @@ class PerturbedLogLink:
     loss : Likelihood
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
-        Assumption about long scores that are too few to exceed the noise of the released histogram of score lengths.
+        Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
         "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
         removes from all scores may add up in one coefficient.
     margins : bool
@@ -195,9 +195,9 @@ class TiltedLogLink(LikelihoodStep):
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold that gives the shortest intervals, with the limit on the curvature of a row.
 
-        The bias bound of clipping follows from the released histogram of score lengths. If the response is a small
-        count, scores are skewed, and rows with long scores may be too few to exceed the noise of the histogram.
-        Therefore the expected bias under the model is computed with synthetic rows and added to the bias bound.
+        The bias bound of clipping follows from the released histogram of score norms. If the response is a small count,
+        scores are skewed, and rows with long scores may be too few to exceed the noise of the histogram. Therefore the
+        expected bias under the model is computed with synthetic rows and added to the bias bound.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -210,7 +210,7 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return each score's length after clipping at each of k radii and at the curvature limit, shape (sizes, k).
+        """Return each score's norm after clipping at each of k radii and at the curvature limit, shape (sizes, k).
 
         A score of a given size may belong to any row. The returned length is therefore a mean over synthetic rows, with
         weights proportional to the squared lengths of the rows. If tails have a finite variance, long scores are
@@ -230,7 +230,7 @@ class TiltedLogLink(LikelihoodStep):
         return left
 
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the length of the expected sum over rows of the parts of scores that clipping removes, shape (k,).
+        """Return the norm of the expected sum over rows of the parts of scores that clipping removes, shape (k,).
 
         There is one length for each of the k clipping radii.
         """
@@ -278,7 +278,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation unchanged: no level's constant is removed, even if it is smaller than its noise.
+        """Return the equation unchanged: no constant of a factor level is removed, even if it is below its noise.
 
         Without these constants, coverage was too low at a few hundred rows.
         """
@@ -289,7 +289,7 @@ class TiltedLogLink(LikelihoodStep):
 
         All coefficients are returned if one of two steps changes the linear predictor by more than the family's
         `farthest_step` (root mean square): the last step, or the step from the starting coefficients to the minimiser.
-        After such a step, information and score lengths have changed too much for a linear equation.
+        After such a step, information and score norms have changed too much for a linear equation.
         """
         names, at = self.box.design.names, step.hessian.at
         to_original = self.box.design.to_original(response=False)[0]

@@ -302,12 +302,12 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared length to which rows are clipped for a release of second moments.
+    """Return the squared Euclidean norm to which rows are clipped for a release of second moments.
 
     Parameters
     ----------
     unit : float
-        Noise sd of an entry of the matrix if rows are clipped to length 1.
+        Noise sd of an entry of the matrix if rows are clipped to norm 1.
     m : int
         Number of columns.
     rows : float
@@ -396,7 +396,7 @@ class Coarse:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
-        """Release second moments of rows clipped to a public length, whose square is at most `limit`."""
+        """Release second moments of rows clipped to a public Euclidean norm, whose square is at most `limit`."""
         unit = entry_sd(ask, question, by)
         squared = np.clip(HELD_NOISE / 2 * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
         radius = np.sqrt(min(float(squared), limit))
@@ -443,10 +443,10 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return the share of rows to add at each level for a share of at least 1 / `most_length`, shape (levels,).
+    """Return the rows to add at each factor level, as shares of all rows, so that its share is >= 1 / `most_length`.
 
-    Whitened rows at a level with the share s of the rows have a squared length of about 1 / s. The result is 0 for
-    levels whose share is large enough.
+    The result has the shape (levels,). Whitened rows at a level with the share s of the rows have a squared norm of
+    about 1 / s. The result is 0 for levels whose share is large enough.
     """
     return np.maximum(1 / most_length - shares, 0.0)
 

@@ -122,7 +122,7 @@ class QuantileSteps:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        Assumption about long rows that are too few to exceed the noise of the released histogram of row lengths.
+        Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
         "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
         removes from all rows may add up in one coefficient.
     """
@@ -167,7 +167,7 @@ class PerturbedQuantile:
     split : float
         Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption about long rows that are too few to exceed the noise of the released histogram of row lengths.
+        Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
         "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
         removes from all rows may add up in one coefficient.
     few : bool
@@ -241,7 +241,7 @@ def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEs
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Releases that the fits of all quantiles share: whitened predictors, starting coefficients, and lengths of rows.
+    """Releases that the fits of all quantiles share: whitened predictors, starting coefficients, and norms of rows.
 
     Parameters
     ----------
@@ -430,7 +430,7 @@ class OneOrder(OneStep):
     item : str
         Label of the queries for this quantile.
     size, center, leverages
-        Largest sd of the linear predictor, coefficients of a constant fit, and histogram of row lengths (`Shared`).
+        Largest sd of the linear predictor, coefficients of a constant fit, and histogram of row norms (`Shared`).
     """
 
     tau: float = field(kw_only=True)
@@ -524,7 +524,7 @@ class OneOrder(OneStep):
         return self.leverages
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the length to which rows are clipped in the last score, chosen for the shortest interval."""
+        """Return the Euclidean norm to which rows are clipped in the last score, chosen for the shortest interval."""
         spread = self.tau * (1 - self.tau)
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
@@ -717,7 +717,7 @@ class CheckSteps(OneOrder):
         return Meat(meat * (level * self.m / float(np.trace(meat))), self.freedom)
 
     def usual_meat(self, radius: float) -> float:
-        """Return the mean eigenvalue of the score variance under the model, given the histogram of row lengths."""
+        """Return the mean eigenvalue of the score variance under the model, given the histogram of row norms."""
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         return self.tau * (1 - self.tau) * max(squares, self.rows) * self.sizes.scores / self.rows
 
@@ -735,7 +735,7 @@ class CheckSteps(OneOrder):
         return max(usual + kept * gap, usual / 2)
 
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
-        """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the length `held`.
+        """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the norm `held`.
 
         Eigenvalues are raised to at least their noise, and at least `PILOT_RIDGE` times the expected eigenvalue.
         """

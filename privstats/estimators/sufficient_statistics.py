@@ -40,7 +40,7 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 6.0  # smallest released count of a level, in noise sds, at which the mean (sum / count) is reported
+LEVEL_SEEN = 6.0  # smallest released count of a factor level, in noise sds, at which its mean is reported
 
 Z = float(ndtri(0.975))  # quantile of N(0, 1) for 95 % intervals
 
@@ -472,7 +472,7 @@ class Moments(UnclippedSquares):
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
-        if np.linalg.matrix_rank(squares) > levels:  # not all unidentified directions are due to rare levels
+        if np.linalg.matrix_rank(squares) > levels:  # not all unidentified directions are due to rare factor levels
             return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 

@@ -256,7 +256,7 @@ def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
     value = read(cell)
-    if isinstance(value, str) and value not in place:  # a string that is not a level may spell a number
+    if isinstance(value, str) and value not in place:  # a string that is not a declared level may spell a number
         value = _written(value)
     return place.get(value, -1)
 

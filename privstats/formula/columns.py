@@ -235,7 +235,7 @@ class Columns:
         return edges
 
     def bin_names(self, edges: tuple[float, ...]) -> tuple[Component, ...]:
-        """Return the name of each bin: a level, or an interval between two edges such as "[0, 1)"."""
+        """Return the name of each bin: a declared level, or an interval between two edges such as "[0, 1)"."""
         part = self.targets[0]
         if isinstance(part, LevelFactor):
             return part.levels.values

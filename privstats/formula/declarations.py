@@ -50,7 +50,7 @@ class Known(ABC):
     def __str__(self) -> str: ...
 
     def shown(self, width: int) -> str:
-        """Return the bounds or levels as text of at most `width` characters, if possible.
+        """Return the declared bounds or levels as text of at most `width` characters, if possible.
 
         A longer list of levels is shortened and ends with the number of omitted levels, such as "and 5 more".
         """
@@ -250,7 +250,7 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """Map from the value of a cell to the code (position) of the level that the cell denotes.
+        """Map from the value of a cell to the code (position) of the declared level that the cell denotes.
 
         For a string, the key is the string. For a number or truth value, the keys are the number as a float and the
         usual spellings of the number as strings; for 1 and 0 also the spellings of truth values, such as "True".
@@ -288,7 +288,7 @@ class Levels(Known):
         return lambda codes: relations[symbol](codes, only)
 
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        every = np.arange(len(self.values))  # the first rows have each level once, so that all levels occur
+        every = np.arange(len(self.values))  # the first rows have each declared level once, so that all levels occur
         codes = np.concatenate([every, rng.integers(0, len(self.values), n)])[:n]
         return pd.Series([self.values[code] for code in codes], dtype=object)
 
@@ -308,7 +308,7 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Return whether a level can be stored exactly: a number as a float, or a string in UTF-8."""
+    """Return whether a declared level can be stored exactly: a number as a float, or a string in UTF-8."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value

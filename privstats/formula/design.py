@@ -448,7 +448,7 @@ def _rebound(
 ) -> Design:
     """Return the design of a formula with new bounds in `domain`; the bounds may be estimates.
 
-    Collinearity, and the number of rows for each level, are not checked again.
+    Collinearity, and the number of rows for each factor level, are not checked again.
     """
     return _bound_to(formula, domain, *written, family, None)
 

@@ -168,7 +168,7 @@ class Domain(Mapping[str, Known]):
         return self._with_hints({}) if self.hints else self
 
     def _with_hints(self, hints: Mapping[str, Hint]) -> Domain:
-        """Return a domain with the same bounds and levels, and with the given hints."""
+        """Return a domain with the same declared bounds and levels, and with the given hints."""
         domain = Domain(self._columns, self.complete)
         domain.hints = hints
         return domain
@@ -200,7 +200,7 @@ class Domain(Mapping[str, Known]):
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
-        """Return `n` synthetic rows, uniform between the bounds and on the levels, independent of any data."""
+        """Return `n` synthetic rows, uniform within the declared bounds and levels, independent of any data."""
         return pd.DataFrame({name: self.get(name, UNKNOWN).draw(n, rng) for name in names}, index=range(n))
 
     def synthetic(self, n: int, seed: int = 1) -> pd.DataFrame:

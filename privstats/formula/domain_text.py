@@ -9,7 +9,7 @@ from privstats.formula.declarations import Known, Levels
 from privstats.formula.hints import Hint
 
 LINE, INDENT, GAP = 80, 2, 2  # in characters: longest line, indentation, gap between columns
-SHORT_LEVELS = 30  # smallest width for a list of levels, in characters
+SHORT_LEVELS = 30  # smallest width for a list of declared levels, in characters
 COMPLETE = "complete"
 DEEPEST = 40  # largest indentation of a hint, in characters
 

@@ -176,7 +176,7 @@ class CutFactor(LevelFactor):
         return self.of.total
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return, for each row, the index of the interval that contains the expression's value; -1 if missing."""
+        """Return the index of the interval that contains the value of the expression, for each row; -1 if missing."""
         values = self.of.values(rows)[:, 0]
         places = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
         return places if self.total else np.where(np.isnan(values), -1, places)

@@ -202,7 +202,7 @@ def plain_coding(kind: str) -> Any:
 
 
 def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
-    """Return patsy's coding (contrasts) of levels; None if the arguments of the coding do not fit the levels."""
+    """Return patsy's coding (contrasts) of factor levels; None if the arguments of the coding do not fit them."""
     try:
         made = getattr(_patsy(), kind)(*arguments, **keywords)
         made.code_without_intercept(list(levels))

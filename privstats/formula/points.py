@@ -130,7 +130,9 @@ def _node(part: NumericFactor | BasisFactor | LevelFactor) -> ast.AST:
 
 
 def primes(many: int) -> list[int]:
-    """Return the first `many` prime numbers, by the sieve of Eratosthenes; the m-th prime is below 2 m log m, m >= 3.
+    """Return the first `many` prime numbers, by the sieve of Eratosthenes.
+
+    The sieve is long enough, because the m-th prime is below 2 m log m for m >= 3.
 
     Examples
     --------

@@ -46,7 +46,7 @@ LOGIC: dict[type[ast.AST], Rowwise] = {
     ast.Eq: relation(np.equal),
     ast.NotEq: relation(np.not_equal),
 }
-SYMBOLS: dict[type[ast.AST], str] = {  # symbols of the comparisons that are possible with levels
+SYMBOLS: dict[type[ast.AST], str] = {  # symbols of the comparisons that are possible with factor levels
     ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
@@ -228,7 +228,7 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the levels in an expression that is a constant or a list of constants; otherwise raise an error."""
+    """Return the factor levels in an expression: one or several constants; otherwise raise an error."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):

@@ -18,7 +18,7 @@ from privstats.inference.pooled_means import normal_means, pooled_means
 from privstats.inference.pooled_normal import pooled_normal
 from privstats.inference.pooled_quantiles import pooled_quantiles
 
-RARE = 1e-3  # level of the test for differences between fits; low, since noise has heavier tails than the test assumes
+RARE = 1e-3  # type I error of the test for differences between fits; low, because noise may have heavy tails
 POOLED: Mapping[type, Callable[[Any, bool], Any]] = {
     NormalEstimate: pooled_normal,
     GroupMeans: pooled_means,

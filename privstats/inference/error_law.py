@@ -110,7 +110,7 @@ class ErrorLaw:
         return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return p-values below `_least`: the levels at which half-lengths are equal to `distance`, by bisection."""
+        """Return p-values below `_least`: the alphas at which half-lengths are equal to `distance`, by bisection."""
         low, high = np.full(len(distance), np.log(LEAST_P)), np.full(len(distance), np.log(self._least))
         for _ in range(HALVINGS):
             middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Local differential privacy: estimates that a collector computes from noisy answers of the holders of rows."""
+"""Local differential privacy: estimates that a collector computes from noisy answers of many persons."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class DescentCollector:
     Parameters
     ----------
     n, steps : int
-        Public number n of holders, and number K of steps.
+        Public number n of persons, and number K of steps.
     step_size : float
         Step size eta.
     score_sd : float
         Standard deviation s of the noise in a score.
     curvature_sd, square_sd : ndarray, shape (p (p + 1) / 2,)
-        Standard deviations of the noise in one holder's answers about curvatures and squared scores.
+        Standard deviations of the noise in one person's answers about curvatures and squared scores.
     most : float
         Largest curvature of a row's loss; ``eta most < 2``.
     """
@@ -77,7 +77,7 @@ class DescentCollector:
     most: float
 
     def step(self, theta: FloatArray, scores: FloatArray) -> FloatArray:
-        """Return the next iterate, from the holders' noisy scores, shape (n, p)."""
+        """Return the next iterate, given the noisy scores of n persons, shape (n, p)."""
         return np.asarray(theta - self.step_size * scores.mean(axis=0))
 
     def estimate(
@@ -90,7 +90,7 @@ class DescentCollector:
         theta : ndarray, shape (p,)
             Last iterate.
         curvatures, squares : ndarray, shape (n, p (p + 1) / 2)
-            Noisy answers of the n holders at theta: curvatures and squared scores, each the upper triangle, row by row,
+            Noisy answers of the n persons at theta: curvatures and squared scores, each the upper triangle, row by row,
             of a symmetric p x p matrix.
         names : sequence of str
             Names of the coefficients.

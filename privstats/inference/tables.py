@@ -63,7 +63,7 @@ def density_table(
     total : ndarray, shape (groups,)
         Number of rows in each group, positive.
     width : ndarray, shape (bins,)
-        Widths of the bins; 1 for levels.
+        Widths of the bins; 1 if the bins are levels of a factor.
     noises : tuple of Loading
         Noise in ``counts.ravel()``.
     notes : sequence of Note

@@ -56,7 +56,7 @@ class ScoreClip:
     theta : ndarray, shape (width,)
         Coefficients of the released linear predictor z'theta.
     radius, curvature : float
-        Largest length of a row's score, and largest curvature of a row's loss with respect to theta.
+        Largest norm of a row's score, and largest curvature of a row's loss with respect to theta.
     farthest : float
         Largest threshold c.
     """

@@ -81,7 +81,7 @@ class LogCosh(HuberLoss):
 
 @dataclass(frozen=True)
 class Concomitant:
-    r"""Joint M-estimation of coefficients and residual scale, for rows of bounded length (Huber 1981, section 7.7).
+    r"""Joint M-estimation of coefficients and residual scale, for rows of bounded norm (Huber 1981, section 7.7).
 
     The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` for residuals r_i with the weights ``w =
     min(1, curvature / |x|^2)``. Here ``kappa = E psi(Z)^2`` of a standard normal Z, so that sigma is the standard
@@ -115,12 +115,12 @@ class Concomitant:
 
     @property
     def radius(self) -> float:
-        """Largest length of the joint score of coefficients and log scale: `clip` times the root of `curvature`."""
+        """Largest norm of the joint score of coefficients and log scale: `clip` times the root of `curvature`."""
         return self.loss.clip * self.curvature**0.5
 
     @property
     def weight(self) -> float:
-        """Largest factor of the score of log sigma for which the joint score's length is at most `radius`."""
+        """Largest factor of the score of log sigma for which the joint score's norm is at most `radius`."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property
@@ -131,7 +131,7 @@ class Concomitant:
 
 @dataclass(frozen=True, eq=False)
 class ConcomitantScores:
-    r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of rows, with length at most c C, where lambda = 2 C / c.
+    r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of rows, with norm at most c C, where lambda = 2 C / c.
 
     Here c is the clipping threshold of psi, C^2 is `curvature`, and chi is the score of log sigma (see `Concomitant`).
     With ``s = w psi^2 / c^2`` in [0, 1] the squared length of the first part is at most ``c^2 C^2 s``, and the squared

@@ -251,7 +251,7 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)`` of rows z, with w = z'P clipped to length `radius`, and eta = z'theta.
+    """Scores ``weight w psi(eta, y)`` of rows z, with w = z'P clipped to norm `radius`, and eta = z'theta.
 
     psi is the negative derivative of `loss` with respect to eta.
     """

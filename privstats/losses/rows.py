@@ -207,11 +207,11 @@ class SquaredResiduals:
 
 @dataclass(frozen=True, eq=False)
 class ProductClip:
-    """Clipping of a row by the product of the residual and the length of the predictors: Schweppe's M-estimator.
+    """Clipping of a row by the product of the residual and the norm of the predictors: Schweppe's M-estimator.
 
     A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual r is
-    clipped at ``c = radius / (w |x|)``, so that its score ``w clip(r, c) x`` has length at most `radius`. A row of high
-    leverage with a small residual is not clipped.
+    clipped at ``c = radius / (w |x|)``, so that the Euclidean norm of its score ``w clip(r, c) x`` is at most `radius`.
+    A row of high leverage with a small residual is not clipped.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class ProductClip:
     residual : ndarray, shape (width,)
         Vector that gives the residual r = z'residual.
     radius, curvature : float
-        Largest length of a row's score, and largest w |x|^2.
+        Largest norm of a row's score, and largest w |x|^2.
     farthest : float
         Largest threshold c.
     """
@@ -268,13 +268,13 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Length of a row's score; for a row of high leverage, the length removed from the score by `curvature`.
+    """Norm of a row's score; for a row of high leverage, the norm removed from the score by `curvature`.
 
-    Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the length of its score.
-    Under every clipping threshold, the limit `curvature` multiplies the weight of the row, and so its score, by ``f =
-    min(1, curvature / (weight |x|^2))``. A row with f = 1 gives the number ``min(s, cap)``. A row with f < 1 gives the
-    number ``cap + min((1 - f) s, cap)``, where (1 - f) s is the removed length. So one histogram shows the two kinds of
-    rows separately, below and above `cap`.
+    Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the Euclidean norm of its
+    score. Under every clipping threshold, the limit `curvature` multiplies the weight of the row, and so its score, by
+    ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 gives the number ``min(s, cap)``. A row with f < 1
+    gives the number ``cap + min((1 - f) s, cap)``, where (1 - f) s is the removed norm. So one histogram shows the two
+    kinds of rows separately, below and above `cap`.
     """
 
     P: FloatArray
@@ -294,7 +294,7 @@ class ProductSizes:
 
 
 def squared_lengths(rows: FloatArray) -> FloatArray:
-    """Return the squared length of each row, shape (n,), summed in column order."""
+    """Return the squared norm of each row, shape (n,), summed in column order."""
     squared = np.zeros(len(rows))
     for column in rows.T:
         squared += column * column

@@ -38,9 +38,9 @@ class LocalProportion:
     noise_share : float
         Share of ``bse^2`` that is due to randomisation.
     n : int
-        Number of holders, public.
+        Public number of persons who sent answers.
     promise : PureDP
-        Privacy guarantee of the message of a holder.
+        Privacy guarantee of a person's answer.
     seeded : int or str, optional
         The seed, or a description of the given generator; None if the noise comes from the operating system.
     """
@@ -116,7 +116,7 @@ class LocalProportion:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalFit:
-    """A robust linear regression in the local model: each holder sends noisy scores, never a row.
+    """A robust linear regression in the local model: each person sends noisy scores, never a row.
 
     Parameters
     ----------
@@ -125,13 +125,13 @@ class LocalFit:
     formula : str
         The formula, as the user wrote it.
     n : int
-        Number of holders, public.
+        Public number of persons who sent answers.
     steps : int
         Number of steps of the gradient descent.
     step_size : float
         Step size (learning rate).
     promise : GaussianDP
-        Privacy guarantee of all messages of a holder.
+        Privacy guarantee of all messages of a person.
     seeded : int or str, optional
         The seed, or a description of the given generator; None if the noise comes from the operating system.
     """

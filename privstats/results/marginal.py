@@ -123,7 +123,7 @@ class _Grid:
     averaged : int
         Number of consecutive rows of the grid that are averaged into one row of the table.
     over : tuple of str
-        Factors whose levels are averaged.
+        Factors over whose levels the means are averaged.
     """
 
     rows: pd.DataFrame

@@ -239,7 +239,7 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write text in place of a symbol if an estimate is a level, or if an estimate or its interval is missing."""
+        """Write text in place of a symbol if an estimate is a factor level, or if it or its interval is missing."""
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}

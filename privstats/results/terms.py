@@ -36,7 +36,7 @@ def term_tests(results: FitNumbers) -> pd.DataFrame:
 
 
 def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) -> pd.DataFrame:
-    """Return tests of all pairs of levels, in the table that `Results.t_test_pairwise` describes."""
+    """Return tests of all pairs of levels of a factor, in the table that `Results.t_test_pairwise` describes."""
     from statsmodels.stats.multitest import multipletests
 
     others = (MAX_T, *ADJUSTMENTS[1:])

@@ -1,6 +1,6 @@
 """Sets of the contributions of a row or privacy unit to a total; projection into a set bounds the total's sensitivity.
 
-For each norm, a set states two numbers: the largest distance between two contributions, and the largest length of a
+For each norm, a set states two numbers: the largest distance between two contributions, and the largest norm of a
 contribution. `Set.sensitivity` derives the sensitivity from these numbers, for each neighbouring relation.
 """
 
@@ -153,7 +153,7 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the entry of `lengths` (largest lengths of contributions, by norm) for the given norm.
+    """Return the entry of `lengths` for the given norm: the largest value of this norm over all contributions.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def positive_radius(radius: float) -> float:
 
 
 def squared_length(rows: FloatArray) -> FloatArray:
-    """Return the squared length of each row, shape (n,).
+    """Return the squared norm of each row, shape (n,).
 
     Squares are added column by column, so that the rounding of a row's sum does not depend on the row's position.
     """
@@ -195,7 +195,7 @@ def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
 
 
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
-    """Return row vectors, each scaled down to an l2 length of at most `radius` if it is longer.
+    """Return row vectors, each scaled down to an l2 norm of at most `radius` if its norm is larger.
 
     The rows may have any entries: NaN becomes zero, and an infinite entry becomes a large number of the same sign.
     """

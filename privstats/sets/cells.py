@@ -1,4 +1,4 @@
-"""Sets whose members contribute to one group each (a level, an interval of vector lengths), and sets of real values."""
+"""Sets whose members contribute to one cell each (a factor level, an interval of norms), and sets of real values."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Cells(OneHot):
 
 @dataclass(frozen=True)
 class Shells(OneHot):
-    """Vectors that are counted in shells (intervals of vector lengths).
+    """Vectors that are counted in shells (intervals of Euclidean norms).
 
     The vectors of a privacy unit's rows may be added before the sum is counted in the shell of its length.
 

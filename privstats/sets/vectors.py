@@ -19,7 +19,7 @@ from privstats.sets.base import Pairs, Set, clipped, known, onto_ball, positive_
 
 @dataclass(frozen=True)
 class Ball(Set):
-    """Vectors of l2 length at most `radius`; projection shortens longer vectors, for example scores (clipping).
+    """Vectors of l2 norm at most `radius`; projection shortens longer vectors, for example scores (clipping).
 
     Two members are at most 2 radius apart in l2 and in linf, and at most 2 radius sqrt(dim) apart in l1.
     """
@@ -78,7 +78,7 @@ class Box(Set):
 
 @dataclass(frozen=True)
 class Fractions(Set):
-    """Vectors with entries in [0, 1]: the distance of two members is at most the largest length of one member.
+    """Vectors with entries in [0, 1]: the distance of two members is at most the largest norm of one member.
 
     The set is used for the weights of rows, and for counts of rows in groups if a row may belong to several groups.
     Vectors of truth values (0 or 1) are members, too.
@@ -161,7 +161,7 @@ class Packed(Set):
 
 @dataclass(frozen=True)
 class Products(Packed):
-    """Vectors v of length at most `radius`; a contribution has the products ``v_i v_j``, i <= j, of the coordinates.
+    """Vectors v of norm at most `radius`; a contribution has the products ``v_i v_j``, i <= j, of the coordinates.
 
     *l2 norm*: squares have the weight 1 / sqrt 2. So the squared distance of the contributions of v and w is ``|vv' -
     ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared length of a contribution is at most
@@ -207,7 +207,7 @@ class Products(Packed):
 
 @dataclass(frozen=True)
 class SquaredEntries(Products):
-    """Vectors v of length at most `radius`; a contribution has the squares ``v_i^2`` of the coordinates.
+    """Vectors v of norm at most `radius`; a contribution has the squares ``v_i^2`` of the coordinates.
 
     The entries of a contribution are nonnegative, and their sum is at most radius^2. So two contributions differ by at
     most 2 radius^2 in l1, sqrt 2 radius^2 in l2 and radius^2 in linf; if v has only one entry, they differ by at most
@@ -231,7 +231,7 @@ class SquaredEntries(Products):
 
 @dataclass(frozen=True)
 class SumAndProducts(Packed):
-    """Scores s of length at most B = `radius`; the sums of s and of ss' are released together.
+    """Scores s of norm at most B = `radius`; the sums of s and of ss' are released together.
 
     The noise of the sum of s is not larger than if this sum were released alone. The upper triangle of the sum of ``(s,
     B)(s, B)'`` is released without the entry B^2; squares have the weight 1 / sqrt 2.
@@ -432,7 +432,7 @@ class BoxProducts(Packed):
         return scales
 
     def _trace(self) -> float:
-        """Return T, the largest squared length of a row r whose coordinates are scaled by the diagonal matrix D."""
+        """Return T, the largest squared norm of a row r whose coordinates are scaled by the diagonal matrix D."""
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
@@ -515,7 +515,7 @@ class Squares(Set):
     the weights must satisfy c + 1 + w <= 2 in l1, c^2 + 1 + w^2 <= 4 in l2, and c <= 2 in linf. With these weights,
     neither the squares nor the count raise the sensitivity.
 
-    *Add/remove*: the sensitivity is the largest length of a contribution.
+    *Add/remove*: the sensitivity is the largest norm of a contribution.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ SPREAD = 1 / 6  # residual standard deviation divided by the half-range of the r
 # assumed mean of a response in models with a link function, divided by its largest value: for a binary
 # response, and for any other response
 HALF, LOW = 0.5, 0.05
-RARE = 0.05  # share of rows at a rare level, or with a rare binary outcome, in the pessimistic assumption
+RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
 LIGHT = 0.1  # mean and sd of weights, divided by the range of weights, in the pessimistic assumption
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # number of points that represent a distribution, and largest absolute logit of a point
@@ -191,7 +191,7 @@ def _with_response(
 
 
 def is_binary(design: Any) -> bool:
-    """Return whether the response of a regression is binary: a binomial family, two levels, or a comparison."""
+    """Return whether the response of a regression is binary: a binomial family, two factor levels, or a comparison."""
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)

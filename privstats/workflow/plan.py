@@ -183,7 +183,7 @@ class Plan:
 
     @property
     def questions(self) -> pd.DataFrame:
-        """One row for each query of the data (question): share of the budget, mechanism, branch, and budget."""
+        """One row for each query of the data (question): share of the budget, mechanism, branch (method), budget."""
         of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
             {

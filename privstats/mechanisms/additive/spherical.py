@@ -10,7 +10,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class SphericalLaw(ScaledLaw):
-    """Noise v with density proportional to ``exp(-|v|_2)``: a Gamma(dim) length and a uniform direction.
+    """Noise v with density proportional to ``exp(-|v|_2)``: a Gamma(dim) norm and a uniform direction.
 
     The variance of a coordinate is E |v|^2 / dim = dim (dim + 1) / dim = dim + 1 (Awan and Slavkovic 2021, Proposition
     4.13).

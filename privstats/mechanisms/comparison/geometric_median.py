@@ -111,7 +111,7 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
 
 
 def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
-    """Return a lower bound on the length of the geometric median's score at all points within `radius` of `centre`.
+    """Return a lower bound on the norm of the geometric median's score at all points within `radius` of `centre`.
 
     If the radius is 0, the bound is the length of the score at the centre. Otherwise, let rho be the radius. For a row
     at a distance r > rho from the centre, the direction from a point of the ball to the row differs from the direction

@@ -1,4 +1,4 @@
-"""Local differential privacy: the part of each protocol that the holder of one row computes.
+"""Local differential privacy: the part of each protocol that the person with one row (the holder) computes.
 
 A holder adds noise to an answer before the answer is sent, so that no other person needs to be trusted with the row.
 The functions take the rows of several holders at once, for simulations. The answer of each row is computed separately,
@@ -51,7 +51,7 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
 
 @dataclass(frozen=True)
 class RowHolder:
-    r"""Noisy answers that the holder of a row (x, y) sends about any theta; each answer by itself satisfies mu-GDP.
+    r"""Noisy answers of one person, the holder of a row (x, y), about any theta; each answer satisfies mu-GDP.
 
     Let ``r = y - x'theta``, ``psi = clip(r, -c, c)`` and ``w = min(1, C^2 / |x|^2)``. An answer is one of the following
     vectors plus normal noise:
@@ -96,7 +96,7 @@ class RowHolder:
 
     @property
     def bound(self) -> float:
-        """The largest length B of a score: `clip` times `length`."""
+        """The largest norm B of a score: `clip` times `length`."""
         return self.clip * self.length
 
     @property

@@ -192,7 +192,7 @@ class NoisySGD(Mechanism):
 
 
 def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
-    """Return the row vectors, each shortened to a length of at most `longest`; NaN entries become zero.
+    """Return the row vectors, each shortened to a norm of at most `longest`; NaN entries become zero.
 
     Infinite entries become a large number of the same sign first.
 

@@ -140,7 +140,7 @@ class Tilted:
     tilt: FloatArray
 
     def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        """Return the gradient, a bound of the l2 length of its rounding error, the Hessian and `errors`, in one pass.
+        """Return the gradient, a bound of the l2 norm of its rounding error, the Hessian and `errors`, in one pass.
 
         Let u = 2^-53. The rounding error of a linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
         2002, section 3.1). The error of a slope is at most this number times the largest curvature, plus `slope_error`

@@ -180,12 +180,12 @@ def grid_of(within: Range) -> RankGrid:
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
-    """Return the sensitivity S for one level: the largest change of a number's rank error due to one changed row."""
+    """Return the sensitivity S for a single quantile: the largest change of a rank error due to one changed row."""
     return 1.0 if relation.exchange else max(level, 1 - level)
 
 
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
-    """Return the sensitivity S for several levels: the largest change of the error due to one changed row.
+    """Return the sensitivity S for several quantiles: the largest change of the error due to one changed row.
 
     The chosen numbers divide the values into cells. The error is the sum over the cells of the absolute difference
     between the number of values and the target number.

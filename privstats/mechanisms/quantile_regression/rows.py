@@ -19,8 +19,8 @@ from privstats.mechanisms.quantile_regression.minimise import Target, curvature,
 from privstats.numerics.law import FloatArray
 
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
-SOME = 500  # approximate number of undecided rows from which `Pool.undecided` estimates the coordinates' shares
-SLACK = 2.0**-44  # relative margin for rounding: a row is undecided if its residual is this close to a change of sign
+SOME = 500  # approximate number of rows from which `Pool.undecided` estimates the shares of the coordinates
+SLACK = 2.0**-44  # relative margin for rounding: a residual this close to 0 is treated as possibly of either sign
 DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows in which x are counted first
 LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, that `drawn_on_grid` allows
 
@@ -153,10 +153,10 @@ class Rows(Protocol):
         """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return the number of undecided rows in a box, divided among the coordinates, shape (d,).
+        """Return the number of rows whose residual changes sign in a box, divided among the d coordinates.
 
-        A row is undecided if its residual changes sign in the box. A coordinate's share of a row is proportional to the
-        coordinate's contribution to the range of the row's residual in the box.
+        These rows are called undecided. The result has the shape (d,). A coordinate's share of a row is proportional to
+        the coordinate's contribution to the range of the row's residual in the box.
         """
 
 
@@ -280,7 +280,7 @@ class Pool:
 
     @classmethod
     def of(cls, frame: RowFrame) -> Pool:
-        """Return the pool in which all rows of the regression are undecided."""
+        """Return the pool of all rows, before any row is known to have a residual of one sign in a box."""
         tau, x = frame.target.tau, frame.target.x
         return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
 
