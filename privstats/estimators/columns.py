@@ -139,7 +139,7 @@ def _facts(part: Any, step: float | None) -> ColumnFacts:
 
 
 def _declared(step: Any, code: str, low: float, high: float) -> float:
-    """Return a declared step between the possible values of a column; raise an error if the step is not valid."""
+    """Return a declared step between the possible values of a column; raise an error if the step does not fit."""
     if not (is_number(step) and _finest(low, high) <= step <= high - low and math.floor(high / step) * step >= low):
         raise OptionError(
             f"grid is {quote(step)} and not a step between the possible values of '{code}', from {low:g} to {high:g}; "

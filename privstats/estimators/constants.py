@@ -67,7 +67,7 @@ MATRIX_NOISE = 0.2  # acceptable relative noise of a released quantity; determin
 LITTLE_SEEN = 0.15  # squared residuals are released if their sum in the histogram is below this share of an upper bound
 MOST_RATIO = 1.5  # largest (final score variance) / (first score variance); the final clipping radius may be larger
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # clipping bias bound: MOVE x (last step - MOVE_SDS x noise sd)
-LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed difference between slopes at left-out and kept levels, per sd of x
+LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed change of slopes from kept to left-out factor levels, per sd of x
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
 FAR_BOUNDS = 20.0  # a note names a column whose bounds extend beyond this many standard deviations
 

@@ -527,7 +527,7 @@ class KnownMoments:
     variance: FloatArray
 
     def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return the known second moments and the variances of their errors, if only the response's moment is known.
+        """Return second moments and the variances of their errors, of which only the response's moment is known.
 
         Both matrices have the shape (k, k). The last diagonal entry is the mean square of the response; all other
         values are zero, and their variances are infinite.

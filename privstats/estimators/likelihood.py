@@ -547,8 +547,8 @@ class NewtonSteps(LikelihoodStep):
     def doubts(self, step: Step) -> Doubts:
         """Return bias bounds for the scores' curvature along the last step, and coefficients that are not reported.
 
-        A coefficient is not reported if the last step is too long for a valid interval of the coefficient, or if too
-        few rows determine the coefficient.
+        A coefficient is not reported if the last step is so long that an interval might not cover the coefficient, or
+        if too few rows determine the coefficient.
         """
         names, m = self.box.design.names, self.m
         noise = float(np.trace(step.last.noise.covariance())) / m

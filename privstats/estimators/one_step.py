@@ -373,8 +373,8 @@ class Doubts:
     moved : tuple of Allowance
         Bounds on biases of theta.
     not_given : ndarray, shape (c, k), optional
-        Directions of theta without a valid interval. Coefficients with a component along such a direction are not
-        reported.
+        Directions of theta for which no interval with the stated coverage is known. Coefficients with a component along
+        such a direction are not reported.
     notes : tuple of Note
         The reasons for directions without intervals.
     facts : mapping of str to float

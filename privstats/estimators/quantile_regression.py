@@ -206,7 +206,7 @@ class PerturbedQuantile:
         if not public.intervals:
             return PointEstimate.alone(estimate, estimate.hidden)
         unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5 and not self.few)
-        if public.by_unit:  # the sampling variance is valid only for independent rows
+        if public.by_unit:  # the formula of the sampling variance assumes independent rows
             unproved = (note("dependent rows", unit="unit"),)
         return PointEstimate.of(estimate, unproved) if unproved else estimate
 

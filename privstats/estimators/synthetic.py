@@ -44,7 +44,7 @@ class SyntheticRows:
 
     @cached_property
     def second_moments(self) -> FloatArray:
-        """Second moments of the whitened predictors w, shape (m, m): the identity minus the ridge for rare levels."""
+        """Second moments of whitened predictors, shape (m, m): the identity minus the ridge for rare factor levels."""
         W = self.start.W
         return np.eye(self.start.m) - W.T @ self.levels.ridge @ W
 

@@ -128,7 +128,7 @@ class Estimated(Numbers):
 
     @classmethod
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
-        """Return the range from `low` to `high` within a known interval.
+        """Return the range from `low` to `high`, restricted to the known interval of an expression's values.
 
         A bound outside the known interval is replaced by the nearer bound of this interval. If no number lies in both
         the range and the known interval, the range is first moved to the nearer end of the known interval.

@@ -174,7 +174,7 @@ class NoisyMatrix:
 
     @classmethod
     def known(cls, value: FloatArray) -> NoisyMatrix:
-        """Return a known matrix as a `NoisyMatrix` without noise."""
+        """Return an exactly known (public) matrix as a `NoisyMatrix` without noise."""
         return cls(np.asarray(value, dtype=float), None, np.eye(len(value)))
 
     def plus(self, exact: FloatArray) -> NoisyMatrix:

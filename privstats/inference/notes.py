@@ -398,7 +398,7 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
     sizes : mapping of str to float
         Standard deviation of the noise in each estimate, in the estimate's units; NaN if unknown.
     given : str
-        Assumptions under which the sizes are valid, in words.
+        Assumptions under which the sizes were computed, in words.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Quantile estimates with intervals between two order statistics, which are valid for every density."""
+"""Quantile estimates with intervals between two order statistics, which have the stated coverage for every density."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class OrderStatisticEstimate(Estimate):
 
     Intervals of contrasts are computed from the two ends of the interval of each estimate (recovery of variances, Zou
     and Donner 2008). Half-lengths are the distances from an estimate to the ends of its interval. For independent
-    estimates, squared half-lengths add up; for dependent estimates, half-lengths add up, which is valid for any
-    dependence. For a confidence level other than the released level, the length of an interval in ranks is computed
+    estimates, squared half-lengths add up; for dependent estimates, half-lengths add up, which gives an upper bound for
+    any dependence. For a confidence level other than the released level, the length of an interval in ranks is computed
     from the sampling error and the known noise of ranks. Lengths in the user's units are then multiplied by the ratio
     of the two lengths in ranks, which is exact for a flat density.
 
@@ -186,7 +186,7 @@ class OrderStatisticEstimate(Estimate):
         return np.where(self._unknown(R)[:, None], np.nan, np.column_stack(sides))
 
     def deviations(self, R: FloatArray) -> FloatArray:
-        """Return standard errors of ``R theta``, one per row of R, valid for any dependence within a group of rows."""
+        """Return standard errors of ``R theta``, one per row of R: upper bounds for any dependence within a group."""
         sd = self._deviation
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
 
@@ -213,8 +213,8 @@ class OrderStatisticEstimate(Estimate):
         """Return half-lengths of intervals (or std errors) of q linear combinations of k estimates, shape (q,).
 
         `lengths` has the contribution of each estimate to each combination, shape (q, k). Contributions of estimates
-        from the same group of rows are added, which is valid under any dependence. Different groups are independent, so
-        the result is the root of the sum of the groups' squared sums.
+        from the same group of rows are added, which gives an upper bound under any dependence. Different groups are
+        independent, so the result is the root of the sum of the groups' squared sums.
         """
         sums = [lengths[:, self.cell == one].sum(axis=1) for one in np.unique(self.cell)]
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))

@@ -158,7 +158,7 @@ def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatA
     """Return symmetric discrete distributions that approximate draws, as absolute values and probabilities.
 
     The draws of each coordinate are sorted by absolute value, and groups of neighbouring absolute values are replaced
-    by their root mean square. The `SINGLE` largest values are not grouped. The results are rescaled to the known
+    by their root mean square. The `SINGLE` largest values are not grouped. The results are rescaled to the exact
     variances.
 
     Parameters

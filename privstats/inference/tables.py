@@ -94,7 +94,7 @@ class PointEstimate(Estimate):
         Covariance of the noise in theta, NaN if unknown, for a fit that spent its whole budget on the estimates; the
         notes then state the size of the noise.
     given : str
-        Assumptions under which the size of the noise is valid, in words.
+        Assumptions under which the size of the noise was computed, in words.
     hidden : ndarray, shape (k, l), optional
         Directions of theta with unknown noise, because the released information along these directions may be noise.
     hidden_size : ndarray, shape (k,), optional

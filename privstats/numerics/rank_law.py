@@ -319,16 +319,16 @@ class Ends:
     def shortfall(self, n: float) -> FloatArray:
         """Return the ratio of the needed to the available distance in ranks for each quantile, shape (levels,).
 
-        If the ratio exceeds 1, the interval of the quantile is not valid. There are two requirements. First, the
-        targets of the ends must not lie beyond all values, or beyond half the distance to the next quantile. Second,
-        the m outermost numbers of a draw must rarely fall into the part of the range, on either side, that contains no
-        values. In this part they have ``points^m / m!`` possible positions, and only the rank error of the innermost of
-        the m numbers matters. The unit of length for the positions is the interval that the outermost ``2 / rate``
-        values are assumed to fill: one point of the grid, or a share 1 / `WIDEST` of the range if this share is longer.
-        For each m and each side, the decrease of the log density (`fall`) must exceed the logarithm of the number of
-        positions divided by `ESCAPES`, the accepted probability. The drawn numbers are in order. So if one of them lies
-        in the part without values, all numbers further out lie in this part, too. Therefore all m up to the number of
-        drawn numbers are checked.
+        If the ratio exceeds 1, the interval of the quantile does not have the stated coverage. There are two
+        requirements. First, the targets of the ends must not lie beyond all values, or beyond half the distance to the
+        next quantile. Second, the m outermost numbers of a draw must rarely fall into the part of the range, on either
+        side, that contains no values. In this part they have ``points^m / m!`` possible positions, and only the rank
+        error of the innermost of the m numbers matters. The unit of length for the positions is the interval that the
+        outermost ``2 / rate`` values are assumed to fill: one point of the grid, or a share 1 / `WIDEST` of the range
+        if this share is longer. For each m and each side, the decrease of the log density (`fall`) must exceed the
+        logarithm of the number of positions divided by `ESCAPES`, the accepted probability. The drawn numbers are in
+        order. So if one of them lies in the part without values, all numbers further out lie in this part, too.
+        Therefore all m up to the number of drawn numbers are checked.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -362,9 +362,9 @@ class Ends:
 
     @lru_cache(maxsize=1024)  # noqa: B019 -- the cached objects are small
     def hopeful(self, n: float) -> Ends | None:
-        """Return the description of a draw of the quantiles whose intervals can be valid for n values.
+        """Return the description of a draw of the quantiles whose intervals can have the stated coverage for n values.
 
-        If no interval can be valid, return None. Quantiles are left out one after the other, until all intervals are
+        If no interval can have it, return None. Quantiles are left out one after the other, until all intervals are
         valid: among the quantiles with an invalid interval, the quantile furthest from the median is left out. The
         remaining quantiles then have larger distances from each other. The omitted quantiles are drawn separately, with
         a share `PLAIN` of the budget.

@@ -12,8 +12,8 @@ a file in which a digest does not match is refused. The file contains its own in
 is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` declares that no other
 copy is in use. A file with several names (hard links) is refused, as each name would have a journal of its own.
 
-*Not detectable*: the removal of the last entries, or an older, valid state of the file, written over it or put in its
-place after it was deleted (disks reuse the inodes of deleted files); so keep the last digest elsewhere. The digests
+*Not detectable*: the removal of the last entries, or an older, undamaged state of the file, written over it or put in
+its place after it was deleted (disks reuse the inodes of deleted files); so keep the last digest elsewhere. The digests
 have no key: anyone who can write to the file can write other valid digests.
 """
 

@@ -105,7 +105,7 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
     Returns
     -------
     float
-        The eps; infinite if no valid eps below `LARGEST_LOSS` is known.
+        The eps; infinite if no eps below `LARGEST_LOSS` is known to satisfy the guarantee at `delta`.
 
     Raises
     ------

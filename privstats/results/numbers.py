@@ -120,7 +120,7 @@ class FitNumbers:
         Returns
         -------
         DataFrame
-            Columns 0 (lower) and 1 (upper); NaN where no valid interval exists.
+            Columns 0 (lower) and 1 (upper); NaN where no interval with the stated coverage is known.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """Search for the smallest budget or number of rows at which intervals are narrow enough, with few plans.
 
-The variance of an estimate has a sampling part and a noise part, and both decrease in a known way. If the number of
+The variance of an estimate has a sampling part and a noise part, and both decrease by known powers. If the number of
 rows n grows, the sampling part decreases as 1/n and the noise part as 1/n^2. If the budget grows, only the noise part
 decreases, as 1/eps^2, 1/mu^2 or 1/rho. Therefore the wanted number of rows (or budget) can be extrapolated from the
 expected widths at one tried value of n (or of the budget), and more precisely from the widths at two tried values. The
@@ -46,7 +46,7 @@ class Widths:
         Ratios of the widths in each simulated fit, by identifier; infinite if an interval is not reported.
     sure : bool
         Whether the fits simulated at this number or budget suffice to decide if all median ratios are at most 1,
-        without bounds known from other numbers.
+        without bounds from fits at other numbers or budgets.
     """
 
     ratios: FloatArray
@@ -62,7 +62,7 @@ class Widths:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds of the ratios of expected to wanted widths in simulated fits, known from other numbers of rows or budgets.
+    """Bounds of the ratio of expected to wanted width in simulated fits, from other numbers of rows or other budgets.
 
     A fit has the same random numbers at all numbers of rows and budgets, and its widths fall as the number grows.
     Therefore its widths at a larger number are lower bounds, and its widths at a smaller number are upper bounds.
@@ -225,7 +225,7 @@ class Tries:
     def confirms(self, number: float) -> bool:
         """Return whether all expected widths at a tried number are at most the wanted width.
 
-        The decision uses only fits that are simulated at this number, and no bounds known from other numbers.
+        The decision uses only fits that are simulated at this number, and no bounds from fits at other numbers.
         """
         if not self.known[number].sure:
             self.known[number] = self.expected(number, Bounds(rough=True))

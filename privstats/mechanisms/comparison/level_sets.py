@@ -212,7 +212,7 @@ def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Unio
     root = np.sqrt(np.maximum(values, 0.0))
     B = root[:, None] * vectors.T
     # The roots of the eigenvalues are raised to a lower limit, so that a division by them is possible if A is singular.
-    # The bounds on the loss below are valid for any point p of the ball.
+    # The bounds on the loss below hold for any point p of the ball.
     lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p

@@ -120,7 +120,7 @@ class SmoothCauchy(Smooth):
 
     Privacy: `Smooth`, with the largest log ratio of two Cauchy densities, computed exactly (`admissible.cauchy`).
     Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3,
-    use alpha = beta = eps / 6. This is valid, but the noise is six times as large at the same beta.
+    use alpha = beta = eps / 6. This satisfies the guarantee, but the noise is six times as large at the same beta.
     """
 
     label = "smooth cauchy"
