@@ -339,7 +339,7 @@ class Scales:
 
 
 def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared: bool = False) -> Scales:
-    """Release sums of columns and of their squares, and the number of rows unless it is public (stage 0).
+    """Release sums of columns and of their squares, and the number of rows unless it is public (stage 0 of the fit).
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
 
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
-    """Release the response's sum of squares about its released centre, in a separate query (stage 0a).
+    """Release the response's sum of squares about its released centre, in a separate query (stage 0a of the fit).
 
     A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a row moves the sum
     by at most 1. The public number ``largest`` is the sum of the limit of |y| and |centre|; it is therefore a bound on

@@ -304,7 +304,7 @@ class Steps(OneStep):
         return pilot.variance.metric.inverse
 
     def first_hessian(self, start: Start) -> ReleasedHessian:
-        """Release the histogram of leverages (stage 2) and the Hessian (stage 3).
+        """Release the histogram of leverages (stage 2 of the fit) and the Hessian (stage 3 of the fit).
 
         Rows of the Hessian are clipped at the radius that balances noise against the information lost by clipping.
         """
@@ -325,7 +325,7 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """Release the first score and take the first step (stage 3b).
+        """Release the first score and take the first step (stage 3b of the fit).
 
         The result has three parts: the score, the coefficients after the step, and the metric in which the score was
         released.
@@ -346,7 +346,7 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """Return the variance of a row's score (stage 4).
+        """Return the variance of a row's score (stage 4 of the fit).
 
         The variance is computed from products of scores if they are released. Otherwise it is computed from the
         residual scale ``x.sigma``, under equal error variances.

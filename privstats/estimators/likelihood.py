@@ -180,7 +180,8 @@ class Stride:
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
-        The change of the coefficients, in coordinates of the start's predictors (before the multiplication).
+        The change of the coefficients, in coordinates of the predictors at the starting point (before the
+        multiplication).
     """
 
     metric: FloatArray
@@ -404,7 +405,7 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the whitening matrix of the predictors, weighted by the information at the pilot's coefficients."""
+        """Return the whitening matrix of the predictors, weighted by the information at the coefficients of `pilot`."""
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:

@@ -165,7 +165,8 @@ class PerturbedSquares(OneStep):
         Parameters
         ----------
         A : NoisyMatrix
-            The matrix A in coordinates of the start, approximately the number of rows times the identity.
+            The matrix A in coordinates of the first whitened predictors, approximately the number of rows times the
+            identity.
 
         Notes
         -----
@@ -227,7 +228,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a diagonal entry of the coarse matrix, in coordinates of the whitened predictors."""
+        """Largest noise sd of a mean square of the whitened predictors, in the first released second moments."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -236,7 +237,7 @@ class PerturbedSquares(OneStep):
         return Pilot(self.start)
 
     def both_matrices(self) -> NoisyMatrix:
-        """Return the second moments of whitened rows, from the coarse matrix and, if needed, a second matrix.
+        """Return second moments of whitened rows, from the first released matrix (coarse matrix) or a second one.
 
         The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in
         axes in which the noise of different entries of the coarse matrix is uncorrelated. Rows of the second matrix are

@@ -134,7 +134,7 @@ class TiltedLogLink(LikelihoodStep):
         return ObjectivePerturbation(BOUNDED_TILT)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the whitening matrix of the predictors, weighted by the information at the pilot's coefficients."""
+        """Return the whitening matrix of the predictors, weighted by the information at the coefficients of `pilot`."""
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:

@@ -210,7 +210,7 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """Release mean squares of standardised products of columns (stage 0d).
+    """Release mean squares of standardised products of columns (stage 0d of the fit).
 
     The mean squares of products cannot be computed from the released sums of columns. Rows with large products are the
     longest rows, and they are clipped in the release of the coarse matrix. According to the coarse matrix alone, the
@@ -284,7 +284,7 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Whiten again if noise exceeds the smallest eigenvalue of the second moments; return the new start (stage 1b).
+    """Whiten again if noise exceeds the smallest eigenvalue of the second moments; return the new `Start` (stage 1b).
 
     Second moments of the whitened rows are released. Without the second whitening, noise would exceed the smallest
     eigenvalue of the Hessian, too, and coefficients of nearly collinear columns would not be reported.

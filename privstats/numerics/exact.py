@@ -18,7 +18,7 @@ GEMM_ROWS = 2048
 SUM_BITS = 40  # bits of entries that are summed: the step of their grid is about 2^-40 times their largest size
 MOST_ROWS = 1 << 20  # largest number of rows summed in int64: entries are at most 2^42 steps, so sums are at most 2^62
 NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise
-NEARLY = 1e-6  # tolerance for multiples, in steps: in floats, 60 / 1e-5 is slightly less than 6,000,000
+NEARLY = 1e-6  # tolerance for multiples of a step, in steps: in floats, 60 / 1e-5 is slightly less than 6,000,000
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def checked(shares: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def fraction(share: Any) -> float:
-    """Return the share of the budget for private estimates of bounds (stage 0), after a check.
+    """Return the share of the budget for private estimates of bounds (stage 0 of the fit), after a check.
 
     Raises
     ------

@@ -24,7 +24,7 @@ CUT_BITS = 13  # log2 of the largest number of parts into which a cell of grid p
 ROOM = 1 << 18  # largest number of further values that may be read together with the values at the requested ranks
 
 Spans = Sequence[tuple[int, int]]  # spans (start, stop) of the ranks start + 1, ..., stop
-Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and last point, in steps
+Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and last point, in grid steps
 
 
 @dataclass(frozen=True)
