@@ -143,9 +143,9 @@ def dp_glm(
     batch : int, optional
         For "sgd": number of rows in each random subsample.
     clip : float, optional
-        For "ngd" and "noisy_newton": limit on the length of a row's vector of predictors; a longer row has a smaller
-        weight. Each predictor is divided by the smaller of two numbers: its declared scale, if there is one, and its
-        half-range / sqrt(3). For "sgd": largest length of the gradient of a row.
+        For "ngd" and "noisy_newton": limit on the Euclidean norm of a row's vector of predictors; a longer row has a
+        smaller weight. Each predictor is divided by the smaller of two numbers: its declared scale, if there is one,
+        and its half-range / sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do

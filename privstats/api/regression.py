@@ -137,9 +137,9 @@ def dp_lm(
     batch : int, optional
         For "sgd": number of rows in each random subsample.
     clip : float, optional
-        For "ngd" and "noisy_newton": limit on the length of a row's vector of predictors; a longer row has a smaller
-        weight. Each predictor is divided by the smaller of two numbers: its declared scale, if there is one, and its
-        half-range / sqrt(3). For "sgd": largest length of the gradient of a row.
+        For "ngd" and "noisy_newton": limit on the Euclidean norm of a row's vector of predictors; a longer row has a
+        smaller weight. Each predictor is divided by the smaller of two numbers: its declared scale, if there is one,
+        and its half-range / sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
     tuning : float, optional
         For "ngd", "noisy_newton" and "sgd": threshold beyond which residuals are clipped, in units of the fitted
         residual scale, or for "sgd" in units of the scale of the response.

@@ -103,7 +103,7 @@ class Adaptive:
         of a perturbed loss).
     tail : {"usual", "cautious"}
         Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
-        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
+        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the parts that clipping
         removes from all scores may add up in one coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).

@@ -131,7 +131,7 @@ class ByBranch(Mapping[str, float]):
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
     """Return the noise sd of an off-diagonal entry of the sum of outer products x x' over rows x clipped to norm 1.
 
-    For rows clipped to length R, the noise sd is R^2 times as large.
+    For rows clipped to norm R, the noise sd is R^2 times as large.
     """
     law = ask.law(question.inside(1.0), by=by.products)
     i, j = question.within.pairs or (np.zeros(1), np.zeros(1))

@@ -82,7 +82,7 @@ class ChosenQuantile(ABC):
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
-        Norm in which the length of the score is measured.
+        Norm in which the norm of the score is measured.
     theta_bound : float
         Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     """
@@ -219,7 +219,7 @@ class ChosenQuantile(ABC):
         Let d be the number of coefficients and n the number of rows. The drawn coefficients have a density proportional
         to ``exp(-c |score|)``, with 1 / c the noise scale. Near the minimiser the integral of this function is about
         ``d! 2^d / (c n f)^d / det(E x x')``, for responses of density f (the constant `DENSITY`) and uniform predictors
-        (``det = 3^(1 - d)``). Far from the minimiser the length of the score is at least n times `least_score`, and the
+        (``det = 3^(1 - d)``). Far from the minimiser the norm of the score is at least n times `least_score`, and the
         set of possible coefficients has the volume ``(2 theta_bound)^d / d!``. Noise is assumed to dominate unless the
         integral near the minimiser exceeds the integral far from the minimiser.
         """

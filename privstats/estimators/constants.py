@@ -2,9 +2,9 @@
 
 Fits start with a release of rough second moments of the standardised columns and the response; other modules call these
 moments the coarse matrix. The symbol m is the number of coordinates of a score. Norms of rows and scores are in
-standard deviations of a coordinate, so that a typical length is sqrt(m). "Noise sds" are standard deviations of the
-noise of a released value. All constants are public. ``python -m benchmarks.constants`` measures coverage and interval
-length with each constant halved and doubled. Budget shares are in the mapping `SHARES` of each estimator's module.
+standard deviations of a coordinate, so that a typical norm is sqrt(m). "Noise sds" are standard deviations of the noise
+of a released value. All constants are public. ``python -m benchmarks.constants`` measures coverage and interval length
+with each constant halved and doubled. Budget shares are in the mapping `SHARES` of each estimator's module.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # like VISIBLE, if the bin before is n
 WIDE_WINDOWS = (4, 8)  # numbers of bins that are summed to detect a slowly decreasing tail hidden by noise in each bin
 RESIDUE = 1.0  # assumed limit of (count - fitted count), in noise sds, for histogram bins whose counts noise hides
 FALLING = 1.1  # ratio of successive extrapolated counts, divided by the ratio of the last counts above the noise level
-ALONG_SEEN = 4.0  # at most the share sqrt(ALONG_SEEN / m) of the score length lost by clipping affects one coefficient
-ALONG_HIDDEN = 2.0  # like ALONG_SEEN, for scores whose lengths lie in histogram bins with counts that noise hides
-PER_BIN = 5  # number of lengths, equally spaced on a log axis, that represent a bin of the histogram
+ALONG_SEEN = 4.0  # at most the share sqrt(ALONG_SEEN / m) of the score norm lost by clipping affects one coefficient
+ALONG_HIDDEN = 2.0  # like ALONG_SEEN, for scores whose norms lie in histogram bins with counts that noise hides
+PER_BIN = 5  # number of norms, equally spaced on a log axis, that represent a bin of the histogram of norms
 
 # --- choice between noisy moments and Newton steps (modules histogram, adaptive, least_squares, sufficient_statistics)
 PLACES = 16  # number of quantiles (of noise, rows, radii or normal errors) at which a slow function is evaluated

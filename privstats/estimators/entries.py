@@ -1,6 +1,6 @@
 """Vectors of entries, one vector for each row of the data, whose second moments are released.
 
-A factor with many levels adds no more to the length of a vector than a numeric column.
+A factor with many levels adds no more to the norm of a vector than a numeric column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Entries:
 
     If factor columns are coded by -1 and 1, the absolute value of each entry is 1, and the noise of all moments is
     proportional to the number of columns. With one indicator per level, z has a single 1 among the entries of a factor:
-    these entries add 1 to the squared length of z, however many levels the factor has.
+    these entries add 1 to the squared norm of z, however many levels the factor has.
 
     Parameters
     ----------
@@ -163,11 +163,11 @@ class Entries:
 def response_scale(others: float) -> float:
     """Return the scale of the response in z at which estimates from noisy moments have the least noise.
 
-    The coefficient vector is assumed to have the squared length `SIGNAL`.
+    The coefficient vector is assumed to have the squared norm `SIGNAL`.
 
     Parameters
     ----------
     others : float
-        Largest squared length of the entries of a row's vector z other than the response.
+        Largest squared norm of the entries of a row's vector z other than the response.
     """
     return float(np.sqrt((-1 + np.sqrt(1 + 8 * SIGNAL * others)) / (4 * SIGNAL)))

@@ -40,8 +40,8 @@ class Tail:
     Parameters
     ----------
     slowest : float
-        Largest ratio of a bin's count to the previous bin's count: .5 for lengths with a finite variance, .25 for
-        lengths with a finite fourth moment.
+        Largest ratio of a bin's count to the previous bin's count: .5 for norms with a finite variance, .25 for norms
+        with a finite fourth moment.
     fastest : float
         Smallest ratio of a bin's count to the previous bin's count, divided by `slowest`.
     residue : float
@@ -89,7 +89,7 @@ class Whole(NamedTuple):
 def edges(low: float, cap: float) -> tuple[float, ...]:
     """Return the upper edges of the bins of a histogram of norms of rows or scores.
 
-    The edges are `low` times powers of sqrt 2. The last edge is above `cap`, the largest possible length.
+    The edges are `low` times powers of sqrt 2. The last edge is above `cap`, the largest possible norm.
     """
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
     last = max(cap, low * 2 ** (bins / 2 - 0.25)) * 1.000001
@@ -130,7 +130,7 @@ class Lengths:
         known : Whole, optional
             Total of the counts; by default the sum of the released counts, as for weighted rows.
         tail : Tail
-            Assumption on the tail of the distribution of lengths.
+            Assumption on the tail of the distribution of norms.
         """
         counts = ask(question, by=by.counts)
         within: Any = question.within
@@ -159,7 +159,7 @@ class Lengths:
         known : Whole or None
             Total number of rows or privacy units; by default the sum of the released counts.
         tail : Tail
-            Assumption on the tail of the distribution of lengths.
+            Assumption on the tail of the distribution of norms.
         law : {"normal", "pure"}
             Noise law of the counts: Laplace noise ("pure") has longer tails.
         """
@@ -192,17 +192,17 @@ class Lengths:
         Parameters
         ----------
         radii : ndarray, shape (k,) or (5 * bins, k)
-            Clipping radii, the same for all rows, or one row of radii for each of the histogram's lengths.
+            Clipping radii, the same for all rows, or one row of radii for each norm in the histogram.
         m : float
             Number of coordinates, if all coordinates have equal sums of squared scores. For a coordinate with the share
             s of the sum of squared score norms, use 1 / s.
         tail : Tail
-            Assumption on the tail of the distribution of lengths.
+            Assumption on the tail of the distribution of norms.
         hidden : float, optional
             Constant h for scores in bins with counts below the noise level: at most the share ``sqrt(h / m)`` of the
-            length clipped from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
+            norm clipped from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
         size : float
-            Mean ratio of the norm of a row's score to the length on which the histogram is based.
+            Mean ratio of the norm of a row's score to the norm on which the histogram is based.
         """
         along, hidden_along = (
             part_along(ALONG_SEEN, m, tail),
@@ -242,11 +242,11 @@ def with_tail(
     Parameters
     ----------
     counts : ndarray, shape (bins,)
-        Released counts of a histogram of lengths.
+        Released counts of a histogram of norms.
     sd : float
         Noise sd of a count.
     tail : Tail
-        Assumption on the tail of the distribution of lengths.
+        Assumption on the tail of the distribution of norms.
     law : {"normal", "pure"}
         Noise law of the counts, which sets the threshold `AFTER_GAP`.
     known : Whole, optional
@@ -386,19 +386,19 @@ def best_clip(
     m : int
         Number of coordinates.
     tail : Tail
-        Assumption on the tail of the distribution of lengths.
+        Assumption on the tail of the distribution of norms.
     unseen : float
-        Sum of squared lengths of rare scores, which the histogram misses.
+        Sum of squared norms of rare scores, which the histogram misses.
     always : float
         Further bias bound, the same for every candidate threshold.
     unseen_along : float, optional
-        Largest share of the length clipped from the scores in `unseen` that may affect one coefficient; by default the
+        Largest share of the norm clipped from the scores in `unseen` that may affect one coefficient; by default the
         share for scores in bins with counts below the noise level.
 
     Notes
     -----
-    Scores of length l > B whose squared lengths add up to S exceed the threshold B by S (l - B) / l^2 in total. This
-    excess is largest at l = 2 B.
+    Scores of norm l > B whose squared norms add up to S exceed the threshold B by S (l - B) / l^2 in total. This excess
+    is largest at l = 2 B.
     """
     tried, longest = lengths.from_least(m**0.5 / 2), max(float(lengths.lengths[-1]), 1e-300)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -457,9 +457,9 @@ def predicted_length(
     scores : float
         Number of rows, or of privacy units.
     tail : Tail
-        Assumption on the tail of the distribution of lengths.
+        Assumption on the tail of the distribution of norms.
     cap : float
-        Largest score length that the declared bounds allow, in standard deviations of a residual.
+        Largest score norm that the declared bounds allow, in standard deviations of a residual.
     law : {"normal", "pure"}
         Noise law of the counts, which sets the threshold `AFTER_GAP`; the simulated noise is normal with the same sd.
 
@@ -486,8 +486,8 @@ def reference_sizes(m: int) -> FloatArray:
     """Return assumed score norms |w||e| for nearly normal rows w and errors e with a t distribution (10 df).
 
     The result has the shape (SYNTHETIC_ROWS,). Each of the m entries of w is a normal variable times a lognormal(.1)
-    variable; the sum of squared entries is approximated by a gamma variable with the same mean and variance. The
-    lengths are computed from quantiles at quasi-random points, so no random numbers are drawn.
+    variable; the sum of squared entries is approximated by a gamma variable with the same mean and variance. The norms
+    are computed from quantiles at quasi-random points, so no random numbers are drawn.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

@@ -90,7 +90,7 @@ class Lengthened:
         m : int
             Number of coordinates.
         longest : float
-            Upper bound on the length of a row of whitened predictors.
+            Upper bound on the norm of a row of whitened predictors.
         psi : float
             Upper bound on |psi|, the derivative of the loss, in standard deviations of psi.
         sizes : Sizes
@@ -116,7 +116,7 @@ class Lengthened:
         asked : tuple of Sum
             Queries for the score and the first step, with scores clipped to norm 1, and for score norms.
         longest : float
-            Upper bound on the length of a row of whitened predictors.
+            Upper bound on the norm of a row of whitened predictors.
         psi : float
             Upper bound on |psi|, the derivative of the loss, in standard deviations of psi.
         sizes : Sizes

@@ -293,7 +293,7 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
 def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) -> FloatArray:
     """Return the amounts added to the mean squares of two-valued numeric columns: a diagonal matrix, shape (c, c).
 
-    These amounts limit the squared length of standardised rows with the rarer value to `HELD_LEAST` times c + 1.
+    These amounts limit the squared norm of standardised rows with the rarer value to `HELD_LEAST` times c + 1.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Generalised linear models, fitted with Newton steps on clipped scores.
 
 A row's score is ``x psi``. Predictors w are whitened by the information of synthetic rows with the released moments.
-The whitened score is ``w p`` with leverage |w| and Pearson residual p, and the length of this product is clipped. A row
+The whitened score is ``w p`` with leverage |w| and Pearson residual p, and the norm of this product is clipped. A row
 with high leverage and a small residual therefore remains unchanged. Intervals allow for the bias that clipping of the
 final score causes.
 """
@@ -88,7 +88,7 @@ class LikelihoodSteps:
         Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
         Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
-        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
+        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the parts that clipping
         removes from all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.

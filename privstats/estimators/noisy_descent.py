@@ -37,7 +37,7 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import is_number
 from privstats.sets.vectors import Ball, Products
 
-LENGTH = math.sqrt(2.0)  # default of the length C; rows longer than C have weights below 1
+LENGTH = math.sqrt(2.0)  # default of the limit C on the norm of a row; rows with a larger norm have weights below 1
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bounds, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
@@ -334,7 +334,7 @@ class ScaledRows:
     box : PublicBox
         Public information about the design's columns.
     clip : float
-        The length C.
+        The number C, a limit on the Euclidean norm |x|; rows with a larger norm have weights below 1.
     scales : ndarray, shape (c,)
         Scales of the columns, in half-ranges.
     unit : float

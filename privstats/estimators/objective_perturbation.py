@@ -1,6 +1,6 @@
 """Logistic regression by objective perturbation on whitened rows; one Newton step removes the bias of the ridge.
 
-Rows are whitened with earlier releases and weighted, so that a row's score has a bounded length. The release of the
+Rows are whitened with earlier releases and weighted, so that a row's score has a bounded norm. The release of the
 perturbed loss's minimiser therefore satisfies eps-differential privacy. The ridge of the perturbed loss is centred at
 an earlier estimate, and its bias is removed with a released Hessian.
 """
@@ -55,8 +55,8 @@ class PerturbedLikelihood:
         Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
         Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
-        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
-        removes from all rows may add up in one coefficient.
+        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the parts that clipping removes
+        from all rows may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -125,14 +125,14 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     Parameters
     ----------
     lengths : Lengths
-        Histogram of the lengths of whitened rows.
+        Histogram of the norms of whitened rows.
     noise : float
         Standard deviation of a coordinate of the random linear term at radius 1.
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
         Mean of |psi|, where psi is the derivative of a row's loss. If a row is longer than the radius, its weight
-        shortens the row's score by this number times the row's excess length.
+        shortens the row's score by this number times the row's excess norm.
     m : int
         Number of coordinates.
     tail : Tail
@@ -241,7 +241,7 @@ class TiltedLikelihood(LikelihoodStep):
         """Release the sum of the outer products s s' over weighted scores s; correct the sum for clipping.
 
         The score of a row with a rare outcome is longer than the row's vector in the Hessian. The ratio of the two
-        lengths is the square root of the odds against the outcome. Scores are clipped at the radius that balances noise
+        norms is the square root of the odds against the outcome. Scores are clipped at the radius that balances noise
         against the removed part of the sum. The expectation of the removed part under the model is computed with
         synthetic rows and added to the released sum.
         """

@@ -69,7 +69,7 @@ from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # factor by which the bound on row norms is enlarged, to allow for rounding errors
-LONGEST_SIZE = 2.0**40  # limit of the ratio of two lengths in the histogram of score norms, for floating point
+LONGEST_SIZE = 2.0**40  # limit of the ratio of two norms in the histogram of score norms, for floating point
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +80,9 @@ class TwoStrips(Lengths):
     ----------
     lost : float
         Bound on the bias of one coordinate of the score that is due to rows clipped at the curvature limit. If a row is
-        clipped, the row's score loses a part of its length; the bound is computed from a released histogram of these
-        lost lengths. If no count of this histogram exceeds noise, one noise sd is assumed as the count of the first
-        bin, and 0 as the counts of all other bins.
+        clipped, the row's score loses a part of its norm; the bound is computed from a released histogram of these lost
+        parts. If no count of this histogram exceeds noise, one noise sd is assumed as the count of the first bin, and 0
+        as the counts of all other bins.
     """
 
     lost: float = 0.0
@@ -91,15 +91,15 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return denoised counts of a histogram with bins for score norms and bins for lost lengths.
+        """Return denoised counts of a histogram with bins for score norms and bins for lost norms.
 
-        The lost length of a score is the part of the score's length that is removed if the row is clipped at the
-        curvature limit.
+        The lost norm of a score is the part of the score's norm that is removed if the row is clipped at the curvature
+        limit.
 
         Parameters
         ----------
         counts : Release
-            Released counts: first the bins for score norms; then, if rows can be clipped, the bins for lost lengths.
+            Released counts: first the bins for score norms; then, if rows can be clipped, the bins for lost norms.
         ends : tuple of float
             Upper ends of the bins of score norms.
         known : Whole, optional
@@ -156,7 +156,7 @@ class PerturbedSquares(OneStep):
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
         """Release the sums of squares of whitened predictors, if noise allows; return the fit with the corrected A.
 
-        A is the released matrix of second moments of rows clipped to a length. Clipping makes A too small and all
+        A is the released matrix of second moments of rows clipped to a norm. Clipping makes A too small and all
         intervals too long. There are m squares but m (m + 1) / 2 products. At equal noise, rows in the release of
         squares may therefore be longer than rows in the release of A. Clipping of rows can only reduce a sum of
         squares. Each diagonal entry of A is therefore replaced by the released sum of squares if this sum is larger,
@@ -170,7 +170,7 @@ class PerturbedSquares(OneStep):
 
         Notes
         -----
-        A row w is clipped to length R and contributes the squares of its entries. Two such vectors have l1 distance at
+        A row w is clipped to norm R and contributes the squares of its entries. Two such vectors have l1 distance at
         most 2 R^2, which is the sensitivity to a replaced row (`SquaredEntries`). Under pure eps-differential privacy
         the noise is Laplace.
         """
@@ -241,7 +241,7 @@ class PerturbedSquares(OneStep):
 
         The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in
         axes in which the noise of different entries of the coarse matrix is uncorrelated. Rows of the second matrix are
-        clipped to a length such that its noise is about `SECOND_HELD` times a lower bound on the smallest eigenvalue of
+        clipped to a norm such that its noise is about `SECOND_HELD` times a lower bound on the smallest eigenvalue of
         the coarse matrix, because the second matrix must determine the direction of this eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
@@ -259,12 +259,12 @@ class PerturbedSquares(OneStep):
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
         """Return the query for sums of products (or squares) of the entries of rows, with the clipping radius of rows.
 
-        The clipping length is computed such that the noise of the sums is a given share of the number of rows.
+        The clipping radius is computed such that the noise of the sums is a given share of the number of rows.
 
         Parameters
         ----------
         question : Sum
-            Query with rows clipped to norm 1; this length is replaced by the computed length.
+            Query with rows clipped to norm 1; this norm is replaced by the computed radius.
         unit : float
             Noise sd of an entry if rows are clipped to norm 1.
         start : Start
@@ -288,9 +288,9 @@ class PerturbedSquares(OneStep):
         Parameters
         ----------
         radius : float
-            Largest length of a score.
+            Largest Euclidean norm of a score.
         curvature : float
-            Largest product of a row's weight and its squared length.
+            Largest product of a row's weight and its squared norm.
         """
         start, stretched = self.start, self.limit / radius
         most = start.largest_residual / start.sigma
@@ -324,7 +324,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """Upper ends of bins of score norms; lengths beyond `LONGEST_SIZE` share the last bin."""
+        """Upper ends of bins of score norms; norms beyond `LONGEST_SIZE` share the last bin."""
         least = self.start.m**0.5 / 8
         return edges(least, min(self.largest_score / self.start.sigma, LONGEST_SIZE * least))
 
@@ -351,8 +351,8 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score norms at the starting coefficients.
 
-        If the squared length of a row exceeds the curvature limit, the row is clipped at every clipping threshold of
-        scores. Further bins count the lengths by which the scores of these rows are reduced.
+        If the squared norm of a row exceeds the curvature limit, the row is clipped at every clipping threshold of
+        scores. Further bins count the amounts by which the norms of the scores of these rows are reduced.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -401,9 +401,9 @@ class PerturbedSquares(OneStep):
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return the bias bound of each coordinate, shape (m,).
 
-        The lengths that clipping removes are divided among coordinates in proportion to squared scores. All scores that
-        the histogram misses may affect the same coordinate. The bound for rows clipped at the curvature limit is the
-        same for all coordinates.
+        The parts of norms that clipping removes are divided among coordinates in proportion to squared scores. All
+        scores that the histogram misses may affect the same coordinate. The bound for rows clipped at the curvature
+        limit is the same for all coordinates.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -489,9 +489,9 @@ class PerturbedHuber(PerturbedSquares):
     """Regression by the minimiser of a perturbed Huber loss; the threshold of this loss also clips residuals.
 
     Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
-    the minimiser. It is the sum of the outer products w w' over whitened rows w, clipped to a length, whose residuals
-    lie inside the threshold. For m coordinates, whitened rows have a mean squared length of m. The number of rows times
-    m, minus the trace of the Hessian, therefore bounds the information that clipping of rows removes.
+    the minimiser. It is the sum of the outer products w w' over whitened rows w, clipped to a norm, whose residuals lie
+    inside the threshold. For m coordinates, whitened rows have a mean squared norm of m. The number of rows times m,
+    minus the trace of the Hessian, therefore bounds the information that clipping of rows removes.
     """
 
     @property
@@ -513,8 +513,8 @@ class PerturbedHuber(PerturbedSquares):
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold with the shortest interval, with a curvature limit for rows of large norm.
 
-        A score of length l with a residual at the threshold k belongs to a row of length l / k. A curvature limit L
-        reduces the length of this score to ``L k^2 / l``.
+        A score of norm l with a residual at the threshold k belongs to a row of norm l / k. A curvature limit L reduces
+        the norm of this score to ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m

@@ -73,7 +73,7 @@ class PerturbedLogLink:
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
         Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
-        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the lengths that clipping
+        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the parts that clipping
         removes from all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
@@ -212,8 +212,8 @@ class TiltedLogLink(LikelihoodStep):
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
         """Return each score's norm after clipping at each of k radii and at the curvature limit, shape (sizes, k).
 
-        A score of a given size may belong to any row. The returned length is therefore a mean over synthetic rows, with
-        weights proportional to the squared lengths of the rows. If tails have a finite variance, long scores are
+        A score of a given size may belong to any row. The returned norm is therefore a mean over synthetic rows, with
+        weights proportional to the squared norms of the rows. If tails have a finite variance, long scores are
         distributed over rows with these weights.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
@@ -232,7 +232,7 @@ class TiltedLogLink(LikelihoodStep):
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
         """Return the norm of the expected sum over rows of the parts of scores that clipping removes, shape (k,).
 
-        There is one length for each of the k clipping radii.
+        There is one norm for each of the k clipping radii.
         """
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)

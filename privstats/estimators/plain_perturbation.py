@@ -42,20 +42,20 @@ SPLIT = 0.93
 class PlainPerturbedLikelihood:
     """Logistic regression by a perturbed negative log-likelihood (Awan and Slavkovic 2021, Algorithm 2).
 
-    The mechanism `ObjectivePerturbation` contains the proof of privacy. Columns are scaled to [-1, 1]. The length of a
-    row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies
-    exclude one another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. A row's
-    score is no longer than the row, and the curvature p (1 - p) x x' of a row's loss has rank one. With `theta_bound`
-    B, the loss has a constant slope beyond linear predictors of size B (plus the offset). Then |p - y| is at most
-    expit(B), and noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``,
-    which is post-processing; if it lies inside the ball, it is the minimiser on the ball.
+    The mechanism `ObjectivePerturbation` contains the proof of privacy. Columns are scaled to [-1, 1]. The norm of a
+    row x of m columns is therefore at most 1 in linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies exclude
+    one another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. A row's score is
+    no longer than the row, and the curvature p (1 - p) x x' of a row's loss has rank one. With `theta_bound` B, the
+    loss has a constant slope beyond linear predictors of size B (plus the offset). Then |p - y| is at most expit(B),
+    and noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``, which is
+    post-processing; if it lies inside the ball, it is the minimiser on the ball.
 
     Parameters
     ----------
     loss : Likelihood
         Negative log-likelihood of the model.
     norm : {"linf", "l1", "l2"}
-        Norm in which the length of the score is measured.
+        Norm in which the norm of the score is measured.
     split : float
         Share of the budget for the random linear term; the remaining share is used by the penalty that privacy
         requires.
@@ -152,7 +152,7 @@ class PlainPerturbedQuantile:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"linf", "l1", "l2"}
-        Norm in which the length of the score is measured.
+        Norm in which the norm of the score is measured.
     split : float
         Share of the budget for the random linear term; the remaining share is used by the ridge.
     """

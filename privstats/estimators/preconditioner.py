@@ -239,8 +239,8 @@ def coarse(
 ) -> Start:
     """Release second moments of columns and response (stage 1, the coarse matrix); return starting coefficients.
 
-    Rows longer than a public length are clipped to this length. Directions about which the rows used have no
-    information are left out.
+    Rows whose Euclidean norm exceeds a public limit are clipped to this limit. Directions about which the rows used
+    have no information are left out.
 
     Parameters
     ----------
@@ -361,11 +361,11 @@ class Coarse:
         Parameters
         ----------
         question : Sum
-            Query for the second moments of m predictors and the response, with rows clipped to a length.
+            Query for the second moments of m predictors and the response, with rows clipped to a norm.
         rows : float
             Number of rows.
         limit : float
-            Upper bound on the squared length of a row; longer clipping lengths would only add noise.
+            Upper bound on the squared norm of a row; larger clipping limits would only add noise.
         one : int, optional
             Index of the constant column; clipping leaves the constant unchanged.
         known : KnownMoments
@@ -423,7 +423,7 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
     """Return matrices R and ridge, shape (c, c), such that a factor's columns of h'R are uncorrelated.
 
     Let h be a row's standardised predictors. The factor's columns of h'R have mean square 1; the mean squares include
-    the ridge. The ridge raises the second moments of a rare level, so that the squared length of whitened rows at the
+    the ridge. The ridge raises the second moments of a rare level, so that the squared norm of whitened rows at the
     level is at most ``levels.most_length``. Released counts of the levels determine the second moments of a factor's
     columns. The dummies of k equally frequent levels, for example, have second moments whose smallest eigenvalue is 1 /
     (k - 1), in the direction of the reference level. Noise in the coarse matrix would hide this direction, and with it

@@ -1,10 +1,10 @@
 """Quantile regression: steps on smoothed losses or a perturbed minimiser, then two Newton steps on the check loss.
 
-The score of the check loss is bounded, so residuals need no clipping; only the length of a row's whitened predictors
-must be limited. Before the last two steps, the iterate must lie in a region in which the loss is nearly quadratic.
-Steps on losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is
-bounded for every density of the responses. Both last steps use the same Hessian. The part of the score's change that
-the Hessian does not predict gives a bound on the Hessian's error. Comments in the code number the stages.
+The score of the check loss is bounded, so residuals need no clipping; only the norm of a row's whitened predictors must
+be limited. Before the last two steps, the iterate must lie in a region in which the loss is nearly quadratic. Steps on
+losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is bounded
+for every density of the responses. Both last steps use the same Hessian. The part of the score's change that the
+Hessian does not predict gives a bound on the Hessian's error. Comments in the code number the stages.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class QuantileSteps:
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
         Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
-        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
-        removes from all rows may add up in one coefficient.
+        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the parts that clipping removes
+        from all rows may add up in one coefficient.
     """
 
     noises: Noises = NORMAL
@@ -168,8 +168,8 @@ class PerturbedQuantile:
         Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
         Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
-        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the lengths that clipping
-        removes from all rows may add up in one coefficient.
+        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the parts that clipping removes
+        from all rows may add up in one coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
         (`models/quantile_regression.py`). Above this limit, only the median has intervals.
@@ -252,7 +252,7 @@ class Shared:
     center : ndarray, shape (c,)
         Coefficients of a constant fit at the released median of the response.
     leverages : Lengths
-        Histogram of the lengths of whitened rows.
+        Histogram of the norms of whitened rows.
     """
 
     problem: Problem
@@ -505,7 +505,7 @@ class OneOrder(OneStep):
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
         """Return the query for the score of the check loss, smoothed with half-width h (0 without smoothing).
 
-        Rows longer than `radius` are clipped to the length `radius`.
+        Rows with a norm above `radius` are clipped to the norm `radius`.
         """
         of, within = (
             ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
@@ -596,7 +596,7 @@ class OneOrder(OneStep):
         residuals : Residuals
             Released quantile, density and scale of the residuals.
         radius : float
-            Clipping radius of rows in the score: longer rows w enter the Hessian with length ``sqrt(radius |w|)``.
+            Clipping radius of rows in the score: longer rows w enter the Hessian with norm ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
@@ -650,8 +650,7 @@ class Density(Hessian):
     Parameters
     ----------
     width : float
-        Half-width of the kernel for rows of typical length. The loss is nearly quadratic over steps of about this
-        length.
+        Half-width of the kernel for rows of typical norm. The loss is nearly quadratic over steps of about this length.
     wide : float
         Half-width of the kernel in residual scales. The estimate of a wide kernel is biased if the scale of residuals
         varies with the predictors.

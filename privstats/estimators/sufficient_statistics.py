@@ -117,7 +117,7 @@ class UnclippedSquares(Problem):
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
         """Release the sum of the outer products s s' over scores s, clipped at a radius.
 
-        The argument `longest` is an upper bound on the length of whitened rows.
+        The argument `longest` is an upper bound on the norm of whitened rows.
         """
         m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products

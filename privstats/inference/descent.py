@@ -65,7 +65,7 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     lag : ndarray, shape (c,)
         Error of the last iterate, ``left (I - left)^-1 theta``, in the directions with a known error.
     unknown : ndarray, shape (c, l)
-        Directions with unknown error, each of length 1.
+        Directions with unknown error, each of norm 1.
     """
     U, part, Vt = np.linalg.svd(left)
     arrived = part < most

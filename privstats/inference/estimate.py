@@ -102,7 +102,7 @@ class Allowance:
     loading : ndarray, shape (m, k)
         Matrix that maps a vector of unknown biases to the bias of a score or of an estimate.
     size : float
-        Bound on the length of this vector.
+        Bound on the norm of this vector.
     """
 
     loading: FloatArray
@@ -225,8 +225,8 @@ class EstimatingEquation:
         Approximate value of t, which is used along unidentified directions; by default 0. It is needed if noise may
         have moved the origin of t far from theta along these directions.
     remaining : float
-        Length |t| by which the noise of the Hessian is multiplied in the equation; 0 if `noises` includes the product
-        of this noise and t.
+        Norm |t| by which the noise of the Hessian is multiplied in the equation; 0 if `noises` includes the product of
+        this noise and t.
     clipped : tuple of Allowance
         Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
@@ -413,8 +413,8 @@ class NormalEstimate(Estimate):
     hidden : ndarray, shape (k, l)
         Directions of theta about which the rows have no information at all.
     hidden_size : ndarray, shape (k,)
-        Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row of
-        length below `EXACT` times the scale is taken as zero.
+        Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
+        with a norm below `EXACT` times the scale is taken as zero.
     unidentified : ndarray, shape (k, l)
         Matrix D that bounds the bias due to directions with less information than noise: the bias of theta is ``D z``
         for an unknown vector z with entries in [-1, 1].
@@ -845,16 +845,16 @@ def quantile_scores(orders: Sequence[float]) -> FloatArray:
 
 
 def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) -> float:
-    """Return P(|X + b|^2 >= statistic) for a multivariate t vector X of length `rank` (normal if `freedom` is large).
+    """Return P(|X + b|^2 >= statistic) for a multivariate t vector X in R^`rank` (normal if `freedom` is large).
 
     Parameters
     ----------
     statistic : float
-        Observed value of the squared length.
+        Observed value of the squared norm.
     rank : int
         Dimension of X.
     moved : float
-        Length of the bias b.
+        Norm of the bias b.
     freedom : float
         Degrees of freedom of X: with b = 0 the statistic is rank times an F variable.
     """

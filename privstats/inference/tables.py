@@ -98,8 +98,8 @@ class PointEstimate(Estimate):
     hidden : ndarray, shape (k, l), optional
         Directions of theta with unknown noise, because the released information along these directions may be noise.
     hidden_size : ndarray, shape (k,), optional
-        Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row of
-        length below `EXACT` times the scale is taken as zero.
+        Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
+        with a norm below `EXACT` times the scale is taken as zero.
     bound : ndarray, shape (k, b), optional
         Matrix D that bounds the error due to unidentified directions: the error is ``D z`` with the entries of z in
         [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal entry of ``D D'`` for an estimate is more than

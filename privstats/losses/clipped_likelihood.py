@@ -24,7 +24,7 @@ def bounded(
     Parameters
     ----------
     squared : ndarray
-        Squared length |x|^2 of each row's predictors.
+        Squared norm |x|^2 of each row's predictors.
     u : ndarray
         Part of each row's curvature with respect to eta that does not depend on the threshold (see `ScoreClip`).
     curvature : float
@@ -43,9 +43,9 @@ class ScoreClip:
     psi is minus the derivative of the loss with respect to the linear predictor eta. Let u be the part of the curvature
     that does not depend on the threshold: y for counts and 1 for gamma responses. Then ``w = min(weight, curvature / (2
     |x|^2 u))``, with the row's own weight, and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u, farthest)``,
-    where the second term is at least u. The score ``w clip(psi, c) x`` has length at most `radius`. If ``|psi| < c``,
-    then ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, so that the curvature is at
-    most ``w |x|^2 (u + c) <= curvature``, at any theta. Otherwise the curvature is zero.
+    where the second term is at least u. The score ``w clip(psi, c) x`` has a norm of at most `radius`. If ``|psi| <
+    c``, then ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, so that the curvature is
+    at most ``w |x|^2 (u + c) <= curvature``, at any theta. Otherwise the curvature is zero.
 
     Parameters
     ----------

@@ -134,9 +134,9 @@ class ConcomitantScores:
     r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of rows, with norm at most c C, where lambda = 2 C / c.
 
     Here c is the clipping threshold of psi, C^2 is `curvature`, and chi is the score of log sigma (see `Concomitant`).
-    With ``s = w psi^2 / c^2`` in [0, 1] the squared length of the first part is at most ``c^2 C^2 s``, and the squared
-    length of the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared
-    length of both parts is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+    With ``s = w psi^2 / c^2`` in [0, 1] the squared norm of the first part is at most ``c^2 C^2 s``, and the squared
+    norm of the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared norm
+    of both parts is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------

@@ -315,7 +315,7 @@ class MallowsRows:
     ----------
     loss : Loss
     Q : ndarray, shape (width, m)
-        Matrix that gives the predictors u = z'Q of a row z; their length limits the weight.
+        Matrix that gives the predictors u = z'Q of a row z; their norm limits the weight.
     P : ndarray, shape (width, m)
         Matrix that gives the predictors w = z'P of the returned rows.
     theta : ndarray, shape (width,)

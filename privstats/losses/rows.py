@@ -329,8 +329,9 @@ class HeldBeside:
     """Linear functions z'M of a row z, times the root of its weight; all functions except one are clipped jointly.
 
     All functions except the function with index `one` are multiplied by a common factor, so that the vector of these
-    functions has a length of at most `length`. M is the field `matrix`, with one column for each function. If the
-    function with index `one` is the constant 1, the whole vector lies in a ball, although the constant is not reduced.
+    functions has a Euclidean norm of at most `length`. M is the field `matrix`, with one column for each function. If
+    the function with index `one` is the constant 1, the whole vector lies in a ball, although the constant is not
+    reduced.
     """
 
     matrix: FloatArray

@@ -15,7 +15,7 @@ from privstats.sets.base import Set, clipped, known, onto_ball, positive_radius,
 
 COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of counts; far below 1, because the noise is not a whole number
 HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
-FARTHEST = 1e150  # longer vectors are scaled down to this length before lengths are squared, so that squares are finite
+FARTHEST = 1e150  # longer vectors are scaled down to this norm before norms are squared, so that squares are finite
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
 
@@ -82,7 +82,7 @@ class Cells(OneHot):
 class Shells(OneHot):
     """Vectors that are counted in shells (intervals of Euclidean norms).
 
-    The vectors of a privacy unit's rows may be added before the sum is counted in the shell of its length.
+    The vectors of a privacy unit's rows may be added before the sum is counted in the shell of its norm.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class Shells(OneHot):
 
     Notes
     -----
-    A projected row is the number of its shell. Squared lengths are compared with squared edges, both computed in the
-    same way, so that the rounding of a square root cannot move a vector across an edge.
+    A projected row is the number of its shell. Squared norms are compared with squared edges, both computed in the same
+    way, so that the rounding of a square root cannot move a vector across an edge.
     """
 
     m: int

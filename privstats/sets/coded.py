@@ -98,7 +98,7 @@ class CodedProducts(BoxProducts):
 class LevelProducts(Products):
     """Second moments of m-vectors whose first `levels` entries belong to a factor: at most one of them is not zero.
 
-    The vectors have a length of at most `radius`. The row function returns (index of the nonzero entry, value of this
+    The vectors have a norm of at most `radius`. The row function returns (index of the nonzero entry, value of this
     entry, all entries after the first `levels`); an index outside the range is moved to the nearest level. Whatever the
     row function returned, a projected row represents a member of `Products`. Products of two different entries among
     the first `levels` are zero in each row and are not released. These zeros add nothing to a weighted sum of squares,

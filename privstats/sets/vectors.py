@@ -164,7 +164,7 @@ class Products(Packed):
     """Vectors v of norm at most `radius`; a contribution has the products ``v_i v_j``, i <= j, of the coordinates.
 
     *l2 norm*: squares have the weight 1 / sqrt 2. So the squared distance of the contributions of v and w is ``|vv' -
-    ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared length of a contribution is at most
+    ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared norm of a contribution is at most
     radius^4 / 2. If v has only one entry, the squared distance is at most radius^4 / 2, too.
 
     *nuclear norm*: the distance is ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, and the length is at most

@@ -34,7 +34,7 @@ ENOUGH = 3000.0  # smallest product of rows and eps for the bounds of one column
 
 
 def stretch(values: FloatArray) -> FloatArray:
-    """Return values on a scale that is logarithmic for both signs: each order of magnitude has the same length."""
+    """Return values on a scale that is logarithmic for both signs: each order of magnitude has the same width."""
     return np.arcsinh(np.clip(values, -1e290, 1e290) / FINEST)
 
 

@@ -113,8 +113,8 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
 def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
     """Return a lower bound on the norm of the geometric median's score at all points within `radius` of `centre`.
 
-    If the radius is 0, the bound is the length of the score at the centre. Otherwise, let rho be the radius. For a row
-    at a distance r > rho from the centre, the direction from a point of the ball to the row differs from the direction
+    If the radius is 0, the bound is the norm of the score at the centre. Otherwise, let rho be the radius. For a row at
+    a distance r > rho from the centre, the direction from a point of the ball to the row differs from the direction
     from the centre to the row by an angle of at most asin(rho / r). So the row's unit vector changes by at most the
     chord of this angle. The unit vector of a row inside the ball may have any direction.
     """
@@ -137,9 +137,9 @@ def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float =
 def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) -> Units:
     """Return a random point theta of ``grid^d`` with probability exactly proportional to ``exp(-rate score(theta))``.
 
-    The score is the length of the shortest subgradient of ``sum |theta - x_i|``: the length of the sum of the unit
-    vectors from rows to theta, minus the number of rows at theta, but at least 0. The boxes of the sampler affect only
-    the time of a draw, which is short in few dimensions.
+    The score is the norm of the shortest subgradient of ``sum |theta - x_i|``: the norm of the sum of the unit vectors
+    from rows to theta, minus the number of rows at theta, but at least 0. The boxes of the sampler affect only the time
+    of a draw, which is short in few dimensions.
 
     Parameters
     ----------

@@ -56,14 +56,14 @@ class RowHolder:
     Let ``r = y - x'theta``, ``psi = clip(r, -c, c)`` and ``w = min(1, C^2 / |x|^2)``. An answer is one of the following
     vectors plus normal noise:
 
-    - `score`: ``-w psi x``. Its length is at most B = c C, so the scores of two rows differ by at most 2 B (this bound
-      is reached by two rows with the same x of length C, and with y = -inf and y = inf). The noise has standard
-      deviation (sd) 2 B / mu.
-    - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` has length at most A = C.
-    - `square`: the upper triangle of ``a a'``, where ``a = -w psi x`` has length at most A = B.
+    - `score`: ``-w psi x``. Its norm is at most B = c C, so the scores of two rows differ by at most 2 B (this bound is
+      reached by two rows with the same x of norm C, and with y = -inf and y = inf). The noise has standard deviation
+      (sd) 2 B / mu.
+    - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` has norm at most A = C.
+    - `square`: the upper triangle of ``a a'``, where ``a = -w psi x`` has norm at most A = B.
 
     Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise of an upper triangle has sd ``sqrt(2) A^2 / mu`` on the
-    diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the off-diagonal entries by sqrt(2), so that the length of a
+    diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the off-diagonal entries by sqrt(2), so that the norm of a
     triangle is the Frobenius norm of its matrix. Then the noise has sd ``sqrt(2) A^2 / mu`` in every coordinate, and
     the distance of two matrices is at most mu times this sd: ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``.
     The bounds hold at every theta. So the guarantee of several answers is the root of the sum of mu^2 over the answers,
@@ -73,8 +73,8 @@ class RowHolder:
 
     Answer and noise are added as multiples of a step. The rounded sum could be computed from the unrounded sum, so
     rounding costs no privacy (`add_noise`). Before the noise is added, the scores, and the vectors a whose products are
-    sent, are shortened by the relative amount 1e-12, which covers the rounding errors of their lengths. Then they are
-    rounded toward zero to a grid, which does not increase any length.
+    sent, are shortened by the relative amount 1e-12, which covers the rounding errors of their norms. Then they are
+    rounded toward zero to a grid, which does not increase any norm.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class RowHolder:
     clip : float
         Threshold c of residuals, in scales of the response.
     length : float
-        Length C, in scales of the predictors: longer rows get a smaller weight.
+        Norm C, in scales of the predictors: rows with a larger norm get a smaller weight.
     """
 
     mu: float

@@ -20,7 +20,7 @@ from privstats.privacy.release import Release
 from privstats.privacy.subsampling import noise_multiplier
 
 LARGEST_ENTRY = 1e150  # limit of the absolute value of a gradient's entries, so that squares are finite
-MARGIN = 1 - 1e-12  # factor by which vectors are shortened further, to cover the rounding errors of their lengths
+MARGIN = 1 - 1e-12  # factor by which vectors are shortened further, to cover the rounding errors of their norms
 
 
 class RowGradient(Protocol):
@@ -28,7 +28,7 @@ class RowGradient(Protocol):
 
     A plan contains the mechanism, and so this record, before any release is made. So the record cannot contain numbers
     from releases; such numbers must be columns of the rows. A row's gradient is a function of this row and theta only.
-    Errors in gradients do not affect privacy, since gradients are clipped to a length.
+    Errors in gradients do not affect privacy, since gradients are clipped to a norm.
     """
 
     def size(self, dim: int) -> int:
@@ -71,7 +71,7 @@ class NoisySGD(Mechanism):
     """Release the last theta of T steps ``theta -= step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
 
     Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m = `batch` numbers are drawn anew without
-    replacement, and the gradients of the rows with these numbers are summed. Gradients are clipped to the length C =
+    replacement, and the gradients of the rows with these numbers are summed. Gradients are clipped to the norm C =
     `clip`, and the first theta is 0 (Dong, Roth and Su 2022, Algorithm 1, with noise for the sensitivity 2 C of
     replaced rows).
 

@@ -127,7 +127,7 @@ class Tilted:
         Function that applies a given function to every part of the rows (weight w, predictors x, response y, offset
         o). Each row is in the set `within`.
     within : BoundedLosses
-        The loss l, and bounds on a row's weight, length and curvature.
+        The loss l, and bounds on a row's weight, norm and curvature.
     gamma : float
         Coefficient of the ridge penalty, positive.
     tilt : ndarray, shape (d,)
@@ -222,14 +222,14 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     """Return whether the curvature of f near theta proves that the minimiser lies within r of theta, in one pass.
 
-    `bound` is an upper bound of the length of the gradient at theta. At every point within r of theta, the linear
+    `bound` is an upper bound of the norm of the gradient at theta. At every point within r of theta, the linear
     predictor of a row differs by less than a number `reach` from the linear predictor that is computed at theta (Higham
     2002, section 3.1). So the Hessian of the losses at these points is at least the sum of vv' over the rows, where v
     is the row's x times ``sqrt(w c)``, w is the row's weight, and c is a lower bound of the loss's second derivative
     within `reach` of the computed linear predictor. Write v = z - e, with z a multiple of a grid step `root` and the
-    entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' /
-    a`` for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. The term subtracted for the sum of 16 ee' over the rows
-    is four times as large; the excess covers rounding.
+    entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a`` for any a > 0, here 1 / 16, and |e|^2 <= d
+    root^2 / 4. The term subtracted for the sum of 16 ee' over the rows is four times as large; the excess covers
+    rounding.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -285,9 +285,9 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
     """Return the number of decimal digits with which the rounding error of the gradient is far below the tolerance.
 
-    A score has a length of at most ``radius max_slope``. It is computed with a relative rounding error, and then
-    rounded to a multiple of ``10^-digits``. Over n rows, these errors add up to about ``n d 10^-digits max(1, radius
-    max_slope)``. Rounding errors of the linear predictor can make the sum n times as large, since theta has a length of
+    A score has a norm of at most ``radius max_slope``. It is computed with a relative rounding error, and then rounded
+    to a multiple of ``10^-digits``. Over n rows, these errors add up to about ``n d 10^-digits max(1, radius
+    max_slope)``. Rounding errors of the linear predictor can make the sum n times as large, since theta has a norm of
     at most ``n radius max_slope / gamma``.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)

@@ -19,7 +19,7 @@ from privstats.privacy.release import Release
 
 GUARD = 0.01  # share of the budget for the guard: noise that covers the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of theta
-FARTHEST = 2.0**13  # largest length of the coefficient vector; longer vectors are shortened to this length
+FARTHEST = 2.0**13  # largest norm of the coefficient vector; longer vectors are shortened to this norm
 # allowance for 16 rounding errors of numbers up to `FARTHEST`: coefficients, shortening, sum with the guard's noise
 ROUNDING = 2.0**-49 * FARTHEST
 # largest exponent in the formula of the ridge: a smaller exponent gives a larger ridge, which is private, too
@@ -88,12 +88,12 @@ class ObjectivePerturbation(Mechanism):
 
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
     Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the two
-    minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are shortened to a length
-    of at most `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of
-    coefficients of this length, of the multiplication that shortens them, and of the sum of coefficients and noise. At
-    small eps the scale of the noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The
-    certificate never fails (`minimise`). Neighbouring relation: the relation of the query. A guarantee in mu is
-    satisfied through a stricter guarantee in eps.
+    minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are shortened to a norm of
+    at most `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of coefficients
+    of this norm, of the multiplication that shortens them, and of the sum of coefficients and noise. At small eps the
+    scale of the noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The certificate
+    never fails (`minimise`). Neighbouring relation: the relation of the query. A guarantee in mu is satisfied through a
+    stricter guarantee in eps.
 
     Parameters
     ----------
