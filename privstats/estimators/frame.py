@@ -450,9 +450,9 @@ def ranked_scales(
 
     They are noisy order statistics, whose noise does not depend on the column's bounds. The centre is a median. The
     scale is a quantile of the distances from the median (on a log axis), divided by the quantile of |N(0, 1)| of the
-    same probability. The scale has two limits. It is at most the scale from stage 0, because a larger value would be
-    due to noise. It is at least a multiple of the noise of the column's mean, because the quantile is too small if many
-    values of the column are equal.
+    same probability. The scale has two limits. It is at most the scale that was released first (stage 0), because a
+    larger value would be due to noise. It is at least a multiple of the noise of the column's mean, because the
+    quantile is too small if many values of the column are equal.
 
     Parameters
     ----------
@@ -593,7 +593,7 @@ def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
     The second moments, shape (c + 1,), are the variances of columns and response, divided by the squared scales. If
     ``scales.rarer`` is finite, the response may have two values. The scale of the response is then enlarged so that the
     square of either standardised value is at most `HELD_LEAST` times c + 1; otherwise rows with the rarer value would
-    be long.
+    have a large norm.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):

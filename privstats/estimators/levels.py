@@ -61,8 +61,8 @@ class KeptLevels:
     hidden : ndarray, shape (c, l)
         Directions of theta about which rows at kept levels have no information: the null space of the kept rows.
     ridge : ndarray, shape (c, c)
-        Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values are
-        not long. Before `preconditioner.white_levels` is applied, only entries of numeric columns are nonzero.
+        Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values have
+        no large norm. Before `preconditioner.white_levels` is applied, only entries of numeric columns are nonzero.
     needed : float
         Number of rows that a level needs to be kept.
     sd : float

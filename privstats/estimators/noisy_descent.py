@@ -89,8 +89,8 @@ class NoisyGradientDescent:
     step_size : float, optional
         Step size eta; by default 1 divided by the largest curvature.
     clip : float
-        Length C: a row has weight ``min(1, C^2 / |x|^2)``. The unit of a numeric column in x is its declared scale, or
-        by default its half-range divided by sqrt(3).
+        Limit C on the norm of a row: a row has weight ``min(1, C^2 / |x|^2)``. The unit of a numeric column in x is its
+        declared scale, or by default its half-range divided by sqrt(3).
     tuning : float
         Threshold c of a robust loss, in residual scales.
     sigma : float, optional

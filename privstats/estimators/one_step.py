@@ -256,7 +256,7 @@ class LastRelease:
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
-        """Return the last score, computed from a perturbed loss's minimiser: the start plus ``unit * drawn.value``.
+        """Return the last score, computed from a perturbed loss's minimiser, `start` plus ``unit * drawn.value``.
 
         At the minimiser the gradient of the perturbed loss is zero. The sum of scores is therefore the ridge's gradient
         plus noise of a known law.
@@ -361,7 +361,7 @@ class Doubts:
     Parameters
     ----------
     remaining : float
-        Length of the last step, which is multiplied by the Hessian's noise; 0 if `noises` includes the product.
+        Norm of the last step, which is multiplied by the Hessian's noise; 0 if `noises` includes the product.
     known : ndarray, shape (m,), optional
         Approximate coordinates of theta along unidentified directions; by default the coordinates before the last step.
     noises : tuple of Loading

@@ -119,7 +119,7 @@ class Ranked:
 
 
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
-    """Return the grid points, in steps, nearest to the values of `part`; only points in the given intervals are kept.
+    """Return the grid points nearest to the values of `part`, in grid steps, if they lie in a given interval.
 
     `part`, shape (m, 1), is one part of the data. The order of the values does not change. Values more than two steps
     away from all intervals are left out before rounding, to save time.
