@@ -146,7 +146,7 @@ class Lengths:
         tail: Tail,
         law: str = "normal",
     ) -> Lengths:
-        """Return the denoised histogram: visible counts, shifted evenly to the known total, and an extrapolated tail.
+        """Return the denoised histogram: visible counts, shifted to the total `known`, and an extrapolated tail.
 
         Parameters
         ----------

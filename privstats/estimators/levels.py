@@ -105,7 +105,7 @@ class KeptLevels:
 
     @property
     def most_length(self) -> float:
-        """Upper bound, by the ridge, on the squared Euclidean norm of standardised rows at rare factor levels."""
+        """Upper bound on the squared norm of standardised rows at rare factor levels, guaranteed by the ridge."""
         return HELD_LEAST * (len(self.ridge) + 1)
 
     def told(self, box: PublicBox) -> float:

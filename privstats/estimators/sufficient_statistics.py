@@ -300,7 +300,7 @@ class Moments(UnclippedSquares):
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
-        """Return the noise of the score in the design's columns, enlarged for levels whose noisy counts are divisors.
+        """Return the noise of the score in the design's columns, enlarged for factor levels with noisy counts.
 
         The mean at a level is a quotient t = S / N of a sum and a count. Its std error at the estimate is too small if
         noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at most

@@ -22,7 +22,8 @@ from privstats.workflow.progress import ProgressLine, shown_on
 
 WITHIN = 0.01  # relative tolerance: with 1% fewer rows (or budget) than the result, intervals exceed the wanted width
 AIM = 0.003  # the next number to try exceeds the root (the extrapolated number) by this share
-# relative distance from the lower limit, and from the upper limit, below which the root counts as near this limit
+# relative distance from the lower limit, and from the upper limit, below which the root (the extrapolated number)
+# counts as near this limit
 NEARLY, BELOW = 0.0075, 0.015
 CLOSE = 0.03  # a limit is close to the root if |log(expected width / wanted width)| at the limit is below this
 ALMOST = 0.0099  # relative distance from a limit near the root to the next number to try: slightly less than `WITHIN`

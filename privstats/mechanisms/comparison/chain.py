@@ -118,7 +118,7 @@ class Proposal:
         return np.where(kind < UNIFORM, anywhere, np.where(kind < UNIFORM + CELL, cell, near))
 
     def log_density(self, points: FloatArray) -> FloatArray:
-        """Return the log density of the proposal law at each row of `points`, shape (size, d); result shape (size,)."""
+        """Return the log density of the proposal law, shape (size,), at each row of `points`, shape (size, d)."""
         dim = len(self.median)
         log_ball = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + math.lgamma(dim)
         scores = np.linalg.norm((points - self.median) @ self.axes * self.slopes, axis=1)

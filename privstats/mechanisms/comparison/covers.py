@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # pivots below this share of the first count as zero; covers contain the level set with any choice of rows
+RANK = 1e-11  # pivots below this share of the first pivot count as zero; the choice affects only the size of covers
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 

@@ -28,7 +28,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected points
-SLOW = 2.0**10  # largest rate: a draw then takes seconds even if the score is zero along a line segment
+SLOW = 2.0**10  # largest rate for which a draw takes only seconds, even if the score is zero along a line segment
 WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 

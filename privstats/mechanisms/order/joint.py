@@ -88,21 +88,21 @@ class Parts:
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """Return the number of a uniformly drawn part of each point's cell; `units` are grid points, in grid steps."""
+        """Return a random part of the cell around each grid point in `units` (in grid steps), as a part number."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
         return np.asarray((cells << self.bits) + rng.integers(0, (1 + self.more * wide) << self.bits, len(cells)))
 
     def units(self, parts: IntArray) -> FloatArray:
-        """Return the grid points whose cells contain the given parts, in grid steps."""
+        """Return the grid points, in grid steps, whose cells contain the parts with the given numbers."""
         cells = parts >> self.bits
         for heap in self.heaps:
             cells = cells - np.clip(cells - heap, 0, self.more)
         return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
-        """Return the grid points whose cells contain the given parts, in the units of the values."""
+        """Return the grid points, in the units of the values, whose cells contain the parts with the given numbers."""
         return self.grid.points(self.units(parts))
 
 
@@ -129,7 +129,10 @@ class Targets:
         return len(self.ranks)
 
     def spans(self, n: int) -> list[tuple[int, int]]:
-        """Return the windows of ranks, merged if they overlap, as pairs (start, stop) for ranks start + 1 to stop."""
+        """Return the windows of ranks around the targets: pairs (start, stop) for ranks start + 1 to stop.
+
+        Windows that overlap are merged.
+        """
         spans: list[tuple[int, int]] = []
         for target in self.ranks:
             start, stop = int(max(0.0, target - self.width)), int(min(float(n), np.ceil(target + self.width)))
@@ -139,7 +142,10 @@ class Targets:
         return spans
 
     def errors(self, ranks: FloatArray) -> FloatArray:
-        """Return the rank errors e_j of all boundaries at K ranks, clamped to [-width, width], shape (J, K)."""
+        """Return the rank errors (rank minus target) of J boundaries at K ranks, shape (J, K).
+
+        The errors are clamped to [-width, width].
+        """
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
@@ -239,7 +245,7 @@ class Window:
 
     @classmethod
     def of(cls, values: Ranked, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
-        """Return the window for the given spans of ranks, which ascend and are separated by at least one rank."""
+        """Return the window with the values whose ranks lie in the given spans, which ascend with gaps between them."""
         (first, _), filled = spans[0], [span for span in spans if span[0] < span[1]]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
@@ -269,7 +275,7 @@ class Window:
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
-        """Return the ranks of boundaries in the parts `x`: the number of values up to the beginning of each part."""
+        """Return the ranks of boundaries in the parts `x` of grid cells: numbers of values up to each part."""
         return np.searchsorted(self.all(), x, side="right").astype(float)
 
 

@@ -195,7 +195,7 @@ def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
 
 
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
-    """Return random ends of intervals and quantiles, ascending: lower end, quantile and upper end for each level.
+    """Return random quantiles with the ends of their intervals, ascending: lower end, quantile, upper end, and so on.
 
     The quantiles are left out if ``ends.alone`` is true.
     """

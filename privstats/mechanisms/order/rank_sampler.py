@@ -53,7 +53,7 @@ class Runs:
     fall: FloatArray
 
     def log_mass(self) -> FloatArray:
-        """Return the log mass of each run, up to a constant, shape (m,); the mass is the sum of a geometric series."""
+        """Return the log probability of each run of grid points, up to a constant, shape (m,): a geometric series."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall)))
 
@@ -149,7 +149,7 @@ def log_density(
 
 
 def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
-    """Return the knots number start, ..., stop, in grid steps.
+    """Return the knots with the indices start, ..., stop, in grid steps.
 
     Knots 0, ..., n + 1 are the first point of the grid, the n sorted values, and the last point of the grid.
     """
@@ -161,7 +161,7 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 
 
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
-    """Return the runs of grid points between the first and the last of the given sorted knots.
+    """Return the runs of grid points (`Runs`) between the first and the last of the given knots (sorted values).
 
     `start` is the index of the first given knot among all knots 0, ..., n + 1. Further knots that are equal to the
     first or the last given knot may be left out. Such a knot would only extend the rank interval of its grid point away

@@ -71,7 +71,7 @@ class Ranked:
         self.n = int(self._counts.sum())
 
     def _cut(self, cells: IntArray) -> None:
-        """Divide the cells (runs of grid points) with the given ascending indices, and count the values per part."""
+        """Divide cells (runs of grid points), given by their indices, into parts; count the values in each part."""
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)

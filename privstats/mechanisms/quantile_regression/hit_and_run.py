@@ -64,9 +64,9 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
 
 @dataclass(frozen=True)
 class Outside:
-    """A bound on the density beyond an end of a window: ``exp(-height - slope s)`` at the distance s from this end.
+    """A bound on the density along a line beyond an end of an interval (window).
 
-    s is at most `length`. If the slope is negative, there is no bound.
+    The bound is ``exp(-height - slope s)`` at the distance s from this end; s is at most `length`. If the slope is negative, there is no bound.
     """
 
     height: float
@@ -82,7 +82,7 @@ class Outside:
         return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
 
     def place(self, rng: Rng) -> float:
-        """Return a random distance s from the end of the window, with density proportional to the bound."""
+        """Return a random distance s beyond the end of the window, with density proportional to the bound."""
         return self.length * _fallen(float(rng.uniform(0.0, 1.0, None)), self.slope * self.length)
 
 
@@ -154,7 +154,7 @@ class CheckLines:
             self.step(rng, way)
 
     def step(self, rng: Rng, way: FloatArray) -> None:
-        """Draw the next state on the line through phi, the current state, in the direction `way`."""
+        """Draw the next state on the line through the current state phi in the direction `way`."""
         v = self.frame.basis @ way
         whole = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
         middle, first = self.first_reach(way, v, whole[1] - whole[0])

@@ -143,7 +143,7 @@ class TiltedLaw(ScaledLaw):
 
 
 def draw_theta(target: Target, rng: Rng) -> tuple[FloatArray, int]:
-    """Return theta, drawn from `target`, and the number of sweeps of its Markov chain (0 for an exact draw)."""
+    """Return theta, drawn from `target`, and the number of sweeps (d steps) of its Markov chain; 0 if exact."""
     if exact_for(target.x.shape[1]):
         return sample_boxes(rng, target), 0
     return sample_lines(rng, target), SWEEPS

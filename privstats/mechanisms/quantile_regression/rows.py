@@ -87,7 +87,7 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates that are multiples of the fits x'theta at some of the distinct vectors x of predictors.
+        """Return a frame whose coordinates are multiples of the fits x'theta, one at each of some distinct vectors x.
 
         `x` has the distinct vectors, and `groups` the index of each row's vector. Each fit, minus the fit at the
         centre, is multiplied by the estimated curvature of the loss with respect to this fit (for a density in the
