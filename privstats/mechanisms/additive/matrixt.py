@@ -278,7 +278,7 @@ def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, fl
     """
 
     def at(k: int) -> tuple[float, float, float]:
-        """Return E |w|^2, E |w|^4 and E t^2, with w and t the random numbers of step k (see the module's docstring)."""
+        """Return E |w|^2, E |w|^4 and E t^2, with w and t the random numbers at order k (see the module)."""
         s_k = s - (order - k) / 2
         half, rest = (k - 1) / 2, 2 * s_k - 1 - (k - 1) / 2
         squared = half / (rest - 1)

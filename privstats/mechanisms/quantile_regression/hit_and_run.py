@@ -66,7 +66,8 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
 class Outside:
     """A bound on the density along a line beyond an end of an interval (window).
 
-    The bound is ``exp(-height - slope s)`` at the distance s from this end; s is at most `length`. If the slope is negative, there is no bound.
+    The bound is ``exp(-height - slope s)`` at the distance s from this end; s is at most `length`. If the slope is
+    negative, there is no bound.
     """
 
     height: float
