@@ -12,7 +12,7 @@ from __future__ import annotations
 # --- scales of columns, and levels of factors (modules frame, levels)
 MOST_CENTER = 0.999  # largest absolute value of a column's released mean, in half-ranges of the column's bounds
 WIDE = 5.0  # columns are clamped to this many column scales when scales are released a second time
-READABLE = {"normal": 19.0, "pure": 28.0}  # factor levels with fewer rows are left out; in noise sds of a Hessian entry
+READABLE = {"normal": 19.0, "pure": 28.0}  # fewest rows of a factor level in the fit, in noise sds of a Hessian entry
 READ_IF_HELD = 8.0  # like READABLE (least number of rows of a factor level), for fits in which a ridge limits row norms
 MOST_LEFT_OUT = 0.25  # rare factor levels are left out of the fit only if they contain at most this share of the rows
 TWO_ENDED = 0.6  # a response may have two values if its variance exceeds this share of the largest variance at its mean
@@ -110,4 +110,4 @@ EQUAL_BINS = 0.5  # bin width of the histogram that looks for equal responses, i
 FEW_VALUES = 0.6  # a response has few values if sums of squares of count differences and of counts have a larger ratio
 KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # factor for READABLE in quantile fits, whose kernels use only some rows
 FARTHEST_STEP = 1.5  # longest last step of a quantile fit along which the score is nearly linear, in kernel half-widths
-FARTHEST_PILOT = 3.0  # largest credible distance of the first fit from a constant fit, in response sds
+FARTHEST_PILOT = 3.0  # largest credible distance of the first fit from a fit without slopes, in response sds

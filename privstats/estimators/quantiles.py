@@ -46,7 +46,7 @@ from privstats.sets.cells import Line
 from privstats.sets.stretches import Stretches
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
-MOST_TIMES = 1e6  # largest factor that the note on too few rows states
+MOST_TIMES = 1e6  # limit of the factor by which, according to a note, the number of rows must increase
 TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
 APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
 

@@ -29,7 +29,7 @@ from privstats.privacy.account import translated
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
 
-# largest number of values of the joint privacy loss of randomised responses that is computed without a grid
+# If the joint privacy loss of randomised responses has more values than this number, it is rounded to a grid.
 MOST_ATOMS = 2**14
 MOST_CELLS = 2**15  # number of cells of the grid of losses, which extends from minus the sum of all eps to their sum
 # largest number of grid points of a Fourier transform; if more are needed, the grid is made coarser

@@ -21,7 +21,7 @@ from privstats.numerics.law import FloatArray
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
 SOME = 500  # approximate number of rows from which `Pool.undecided` estimates the shares of the coordinates
 SLACK = 2.0**-44  # relative margin for rounding: a residual this close to 0 is treated as possibly of either sign
-DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows in which x are counted first
+DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows whose x are counted first
 LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, that `drawn_on_grid` allows
 
 
