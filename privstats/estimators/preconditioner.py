@@ -443,7 +443,7 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return the rows to add at each factor level, as shares of all rows, so that its share is >= 1 / `most_length`.
+    """Return the number of rows to add at each factor level, as a share, to reach the share 1 / `most_length`.
 
     The result has the shape (levels,). Whitened rows at a level with the share s of the rows have a squared norm of
     about 1 / s. The result is 0 for levels whose share is large enough.

@@ -376,7 +376,7 @@ class Moments(UnclippedSquares):
         Parameters
         ----------
         meat : ndarray, shape (m, m)
-            Score variance in coordinates of the problem's start.
+            Score variance in coordinates of the starting predictors.
         both : NoisyMatrix
             Moments of columns and response.
         back : ndarray, shape (m, c)

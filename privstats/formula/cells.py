@@ -1,6 +1,6 @@
 """Conversion of raw cells: the value read from a cell depends on the type and value of this cell, never on other cells.
 
-A single cell can change the type of a whole column: one text among integers makes an object column, one missing value
+A single cell can change the type of a whole column: one string among integers makes an object column, one missing value
 makes integers floats, one complex number makes all numbers complex. The values read from the other rows must not
 change. Therefore each cell is converted by itself to one of four types: a number (float), a string, bytes, or an
 instant; every other cell is missing. Types are compared with `issubclass`, and values are converted with methods of
@@ -272,8 +272,8 @@ def _numeric_positions(values: FloatArray, place: Mapping[Any, int]) -> NDArray[
 def days(column: pd.Series, origin: datetime.date) -> FloatArray:
     """Return dates as days since `origin`, row by row; NaN for a cell that is not a date.
 
-    Times with a time zone are converted to UTC. Texts must be in the format ISO 8601, because a guess of other formats
-    could depend on other rows.
+    Times with a time zone are converted to UTC. Strings must be in the format ISO 8601, because a guess of other
+    formats could depend on other rows.
     """
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
         moments = column.to_numpy()

@@ -422,7 +422,7 @@ def bind_regression(
     offset : str, optional
         Term of the linear predictor with coefficient 1: an expression with public bounds.
     family : Mean, optional
-        Family of a model with a link.
+        Family of a model with a link function.
     rows : int, optional
         Public number of rows; an error is raised for a factor with too many levels for this number of rows.
 

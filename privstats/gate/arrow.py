@@ -97,7 +97,7 @@ def _decoded(value: bytes | None) -> str | None:
 def _plain(array: Any) -> Any:
     """Return an Arrow array without dictionary or run-end encoding.
 
-    Texts and bytes get 64-bit offsets: with 32 bits, long cells could make it impossible to join arrays.
+    Strings and bytes get 64-bit offsets: with 32 bits, long cells could make it impossible to join arrays.
     """
     import pyarrow as pa
     from pyarrow.compute import run_end_decode

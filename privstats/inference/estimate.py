@@ -421,7 +421,7 @@ class NormalEstimate(Estimate):
     ranges : ndarray, shape (k, p)
         Public bounds: the absolute value of ``R theta`` is at most the absolute row sum of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
-        Change of each coefficient that changes the linear predictor by one std dev, for models with a link.
+        Change of each coefficient that changes the linear predictor by one std dev, for models with a link function.
     allowances : tuple of Allowance
         Bounds on the bias due to clipping, or due to the starting value of an iteration.
     simulated : tuple of Loading

@@ -447,7 +447,7 @@ def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str
 
 @dataclass(frozen=True, eq=False)
 class GeneralizedLinearModel(Regression):
-    """Generalized linear model, such as ``y ~ x + C(g)`` with a family and a link.
+    """Generalized linear model, such as ``y ~ x + C(g)`` with a family and a link function.
 
     Parameters
     ----------
