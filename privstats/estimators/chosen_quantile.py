@@ -82,7 +82,7 @@ class ChosenQuantile(ABC):
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
-        Norm in which the norm of the score is measured.
+        Norm in which the score is measured.
     theta_bound : float
         Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     """

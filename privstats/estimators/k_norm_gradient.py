@@ -60,7 +60,7 @@ class ChosenLeastSquares(ABC):
         Noise mechanisms. `matrix` releases the Hessian, the residual scale and the score variance; `counts` releases
         private numbers of rows.
     norm : {"linf", "l1", "l2"}
-        Norm in which the norm of the score is measured.
+        Norm in which the score is measured.
     theta_bound : float
         Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     cov_type : str

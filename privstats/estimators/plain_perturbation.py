@@ -55,7 +55,7 @@ class PlainPerturbedLikelihood:
     loss : Likelihood
         Negative log-likelihood of the model.
     norm : {"linf", "l1", "l2"}
-        Norm in which the norm of the score is measured.
+        Norm in which the score is measured.
     split : float
         Share of the budget for the random linear term; the remaining share is used by the penalty that privacy
         requires.
@@ -152,7 +152,7 @@ class PlainPerturbedQuantile:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"linf", "l1", "l2"}
-        Norm in which the norm of the score is measured.
+        Norm in which the score is measured.
     split : float
         Share of the budget for the random linear term; the remaining share is used by the ridge.
     """

@@ -43,7 +43,7 @@ class WeightedLosses(Set):
     y, offset : tuple of float
         Public ranges of y and of o; values outside are clamped.
     geometry : {"l1", "l2", "linf"}
-        Norm in which the norms of scores are bounded.
+        Norm in which scores are bounded.
     """
 
     m: int
