@@ -163,7 +163,10 @@ class Adaptive:
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
-        """Make all releases that follow the column scales; return the estimate of the chosen method."""
+        """Send all queries after the release of the column scales; return the estimate of the chosen method.
+
+        The chosen method has the shortest expected intervals.
+        """
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
         sizes = replace(sizes, released=(scales.rows, scales.rows_sd) if public.used is None else ())

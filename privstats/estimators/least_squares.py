@@ -394,18 +394,15 @@ class Steps(OneStep):
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
         """Return a lower bound on the sum of squared residuals, and the part of the sum that the histogram misses.
 
-        Both results are divided by `variance`. The histogram of score norms may miss rare outcomes: the scores of rare
-        outcomes lie beyond a gap in the histogram, and their number in each bin is below the noise. An upper bound on
-        the sum of squared residuals is known from the first release of second moments. The sum of all squared
-        residuals, without clipping, is released in two cases, unless its noise would be too large:
+        Both results are divided by `variance`. The histogram of score norms may miss rare outcomes with large scores,
+        because noise hides small counts. The sum of all squared residuals, without clipping, is therefore released if
+        the histogram may miss a large part of it. This is so if the sum in the histogram is much smaller than a known
+        upper bound, or if the response may have two values, one of them rare.
 
-        - the sum of squares in the histogram is much smaller than the upper bound;
-        - the response may have two values, one of them rare.
-
-        If the noise would be too large and the response may have a rare value, the sum is assumed to equal the upper
-        bound. In all other cases without a release the lower bound is 0 and the histogram is assumed to miss nothing.
-        These cases include fits without intervals, losses other than squared loss, and rows that belong to privacy
-        units.
+        The sum is not released if its noise would be too large, in fits without intervals, for losses other than
+        squared loss, and if rows belong to privacy units. If it is not released, the lower bound is 0, and the missed
+        part is assumed to be 0. There is one exception: if the response may have a rare value but the noise would be
+        too large, the missed part is assumed to be as large as the upper bound allows.
 
         Parameters
         ----------

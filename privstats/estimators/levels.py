@@ -26,7 +26,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions
 
-UNSEEN = 1e-8  # largest component of a reported coefficient in directions without information
+UNSEEN = 1e-8  # a coefficient is reported if its entries in the basis of the null space have at most this norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,10 @@ class KeptLevels:
 
     @property
     def most_length(self) -> float:
-        """Upper bound on the squared norm of standardised rows at rare factor levels, guaranteed by the ridge."""
+        """Upper bound on the squared norm of standardised rows at rare factor levels.
+
+        The bound holds because `ridge` is added to the second moments with which rows are standardised.
+        """
         return HELD_LEAST * (len(self.ridge) + 1)
 
     def told(self, box: PublicBox) -> float:

@@ -463,7 +463,8 @@ class NewtonSteps(LikelihoodStep):
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         known, V = np.linalg.eigh(self.informed(start, metric))
         squared = (noise * B / self.sizes.rows) ** 2
-        inverse = (V * (known * (1 + squared) / (known**2 + squared))) @ V.T  # shrunk if noise exceeds information
+        # in a direction with more noise than information, the inverse, and with it the step, is shrunk toward 0
+        inverse = (V * (known * (1 + squared) / (known**2 + squared))) @ V.T
         step = self.shortened(metric @ (inverse @ value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
 

@@ -132,9 +132,10 @@ class NoisyGradientDescent:
 
     @property
     def curvature(self) -> float:
-        """Largest curvature of a weighted row's loss: ``clip^2`` times the loss's largest second derivative.
+        """Upper bound on the second derivative of a weighted row's loss along any direction of the coefficients.
 
-        The derivative is taken with respect to the linear predictor, in residual scales.
+        The bound is ``clip^2`` times the largest second derivative of the loss with respect to the linear predictor.
+        Coefficients and linear predictor are divided by the residual scale.
         """
         return self.clip**2 * self.loss.largest_slope
 

@@ -584,7 +584,11 @@ class OneStep(Problem, ABC):
         return score_sd(self.ask, self.score(name, w, 1.0), self.by)
 
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the last score, and the products of scores if they are needed."""
+        """Release the sum of clipped scores from which the last step is computed, and products of scores if required.
+
+        Products of scores are included in the same release if they cost no more budget. Otherwise they are released by
+        a separate query if `asks_meat` is true.
+        """
         question = self.score("score", w, clip.radius)
         last = LastRelease.of(self.ask(question, by=self.by.vector), w)
         if last.products is not None or not self.asks_meat:

@@ -554,9 +554,12 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of the equation: the errors for least squares, and one further error due to clipping.
+        """Return the errors of the estimating equation: those for least squares, and one error due to clipping of rows.
 
-        The further error is the last step times the information that clipping of rows removed.
+        Clipping shortens rows with a large norm, so the Hessian of the clipped rows is too small. The error of the
+        equation is the missing part of the Hessian times the last step. `step.hessian.cut` is an upper bound on the
+        missing part. The error is treated as noise with equal variances in all coordinates. Its root mean squared norm
+        is set to `cut` times the norm of the last step.
         """
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5

@@ -71,20 +71,20 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Whitened predictors w = z'P of a row z, starting coefficients theta, and the scale of psi at theta.
+    """The start of a fit: a whitening matrix W, starting coefficients theta, and the residual scale sigma at theta.
 
     Parameters
     ----------
     frame : StandardFrame
-        The standardised predictors that are whitened.
+        The standardised predictors.
     W : ndarray, shape (c, m)
-        Matrix that maps standardised predictors to w.
+        Matrix that maps the standardised predictors of a row to whitened predictors w, of which there are m.
     theta : ndarray, shape (c,)
         Coefficients of the design's columns.
     sigma : float
-        Standard deviation of psi at theta: the residual scale.
+        Residual scale: the standard deviation, at theta, of the loss's derivative with respect to the linear predictor.
     loss : Loss
-        Loss of a row; psi is its derivative.
+        Loss of a row.
     offset : tuple of float
         Coefficient of the offset; empty without an offset.
     offset_reach : float

@@ -185,9 +185,10 @@ class Moments(UnclippedSquares):
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
-        """Return whether the moments are precise enough for a factor level with `rows` rows.
+        """Return whether the released moments can identify the coefficient of a factor level with `rows` rows.
 
-        They are precise enough if `rows` exceeds `HIDDEN` noise sds of the moments along the `hidden` directions.
+        They can if `rows` exceeds `HIDDEN` standard deviations of the moments' noise. The noise is the largest noise
+        along the directions of theta about which the kept rows have no information (`levels.hidden`).
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])

@@ -30,10 +30,10 @@ from privstats.privacy.promise import Neighbors
 
 
 class Shipped(ABC):
-    """A task for one part of the rows; an error in the task is not reported, because it may depend on the rows.
+    """A task for one part of the rows. An error in the task is not reported, because it may depend on the rows.
 
-    The task does not acquire the lock on Python's warning filters. The fit holds this lock while it waits for the task;
-    if both ran in one process, the task would otherwise wait for the fit, and the fit for the task.
+    The task does not acquire the lock on Python's warning filters, because this could cause a deadlock: the fit holds
+    the lock while it waits for the task, and both may run in the same process.
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:

@@ -158,10 +158,10 @@ def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[str]]:
-    """Return the cells of lines, column by column; a line with a wrong number of cells gets empty cells.
+    """Return the cells of lines, column by column; the cells of a line with more or fewer than `many` cells are empty.
 
-    The right number of cells is `many`, the number of columns. All lines of plain characters are split at once at the
-    separators; other lines are parsed one by one (`cells_of`).
+    Lines of ASCII characters without quotes are split at the separators, all lines at once. Other lines are parsed one
+    by one (`cells_of`).
     """
     between = separator.encode()
     fits = [line.count(between) == many - 1 and not line.translate(None, PLAIN) for line in lines]

@@ -62,7 +62,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Unread:
-    """A source for plans, which has no data but an assumed number of rows.
+    """A source without data, for plans: only the number of rows is assumed.
 
     Parameters
     ----------

@@ -28,10 +28,9 @@ class PooledRanks:
     parts: tuple[float, ...]
 
     def stretch(self, alpha: float) -> float:
-        """Return the factor by which the noise margin of an interval changes at confidence 1 - alpha.
+        """Return the noise margin at confidence 1 - alpha, divided by the noise margin of the released interval.
 
-        The noise margin is the part of the interval's length, in ranks, that allows for noise. The factor is relative
-        to the confidence level of the released interval.
+        The noise margin is the number of ranks by which noise lengthens an interval.
         """
         squares = (part * law.stretch(alpha) ** 2 for part, law in zip(self.parts, self.laws, strict=True))
         return float(np.sqrt(sum(squares)))

@@ -6,8 +6,8 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-LEAST_PART = 0.4  # lower limit of a shrunk matrix along a direction, relative to the target's mean eigenvalue
-LEAST_SDS = 2.3  # noise sds of an entry that are added to this limit along directions with a small expected value
+LEAST_PART = 0.4  # lower limit of an eigenvalue of a shrunk matrix, divided by the eigenvalue's expected value
+LEAST_SDS = 2.3  # noise sds of a matrix entry by which the limit given by `LEAST_PART` is raised
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:

@@ -225,8 +225,8 @@ class References:
         return cls(tuple(texts), {note.key: k for k, note in reversed([*enumerate(notes, start=1)])}, tuple(rows))
 
 
-# Keys of the notes that concern all coefficients: NOTHING says why no coefficient has an estimate, NO_INTERVALS why no
-# coefficient has an interval.
+# Keys of notes about all coefficients. The notes in NOTHING give reasons why a fit has no estimates, and the notes in
+# NO_INTERVALS give reasons why a fit has no intervals.
 NOTHING = ("no level", "small weights")
 NO_INTERVALS = (
     "no inference",

@@ -96,14 +96,18 @@ class CodedProducts(BoxProducts):
 
 @dataclass(frozen=True)
 class LevelProducts(Products):
-    """Second moments of m-vectors whose first `levels` entries belong to a factor: at most one of them is not zero.
+    """Second moments of m-vectors that begin with one entry per factor level, of which at most one is not zero.
 
-    The vectors have a norm of at most `radius`. The row function returns (index of the nonzero entry, value of this
-    entry, all entries after the first `levels`); an index outside the range is moved to the nearest level. Whatever the
-    row function returned, a projected row represents a member of `Products`. Products of two different entries among
-    the first `levels` are zero in each row and are not released. These zeros add nothing to a weighted sum of squares,
-    and the corresponding entries of the matrix are zero for all rows. So the bounds on distances and lengths proved in
-    `Products` apply, in the l2 and in the nuclear norm.
+    The number of these entries is `levels`. The norm of a vector is at most `radius`.
+
+    The row function returns a short form of the vector: the index of the nonzero entry among the first `levels`, the
+    value of this entry, and all entries after the first `levels`. For any values that the row function returns,
+    projection makes the short form valid: an index outside the range is moved to the nearest level, and a vector that
+    is too long is shortened. So each projected row represents a vector that `Products` allows.
+
+    Products of two different entries among the first `levels` are zero for every vector, and are not released. Omitting
+    zeros changes no distance and no length, neither in the l2 nor in the nuclear norm. So the bounds proved in
+    `Products` apply.
 
     *Total*: squares of the first `levels` entries, and their products with all further entries, are summed by level, as
     integers.

@@ -1,4 +1,7 @@
-"""Plans: the queries of the data and their budgets, found with trial runs on synthetic rows before any row is read."""
+"""Plans: which queries a fit would send and how the budget is divided, found by trial runs on synthetic rows.
+
+A plan reads no row of the data.
+"""
 
 from __future__ import annotations
 

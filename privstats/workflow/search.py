@@ -27,7 +27,7 @@ AIM = 0.003  # the next number to try exceeds the root (the extrapolated number)
 NEARLY, BELOW = 0.0075, 0.015
 CLOSE = 0.03  # a limit is close to the root if |log(expected width / wanted width)| at the limit is below this
 ALMOST = 0.0099  # relative distance from a limit near the root to the next number to try: slightly less than `WITHIN`
-PROBES = 1  # how often a number next to a limit near the root is tried in place of the geometric mean of the limits
+PROBES = 1  # largest number of tries 1% away from the lower or upper limit instead of at their geometric mean
 APART_FROM_ONE = 0.05  # value of |log(expected width / wanted width)| beyond which a rough forecast is sufficient
 SPACED = 0.03  # smallest |log ratio| of two numbers for an extrapolation: widths at nearer numbers differ irregularly
 JUMP = 1.0  # a power law is fitted through two numbers only if the |log ratio| of their widths is below this
@@ -346,7 +346,7 @@ class Way:
         The lower limit is the largest number known to be insufficient, the upper limit the smallest number known to
         be sufficient. The next number is chosen by the first rule that applies:
 
-        1. If the root is near a limit, try a number 1% away from this limit, between the limits.
+        1. If the root is near a limit, try a number between the limits, 1% away from this limit.
         2. Otherwise try a number slightly larger than the expected root.
 
         The rules are replaced if their number is not between the limits, or if two tries have not halved the range

@@ -99,7 +99,7 @@ class MatrixTLaw(ScaledLaw):
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The principal submatrices of W whose noises are independent of each other."""
+        """The principal submatrices into which W is divided; their noises are independent of each other."""
         return list(parts(self.pairs))
 
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
@@ -135,9 +135,10 @@ class MatrixTLaw(ScaledLaw):
 
 
 def parts(pairs: Pairs) -> Iterator[Part]:
-    """Yield the principal submatrices of a released symmetric matrix whose noises are independent of each other.
+    """Yield the submatrices into which a symmetric matrix is divided, so that each submatrix has independent noise.
 
-    `pairs` has the row indices and the column indices of the released entries.
+    The submatrices are principal submatrices: each is formed by some rows and by the columns with the same indices.
+    `pairs` has the row indices and the column indices of the entries that are released.
     """
     i, j = pairs
     alone = (i == 0) & (j == 0)

@@ -65,13 +65,18 @@ class Duff(Mechanism):
 
 @dataclass(frozen=True)
 class DuffQuantile(Duff):
-    """Choose a grid point near a quantile, the ceil(level n)-th smallest value, by dataset distance.
+    """Choose a grid point x near a quantile, the ceil(level n)-th smallest of n values.
 
-    Privacy: `Duff`, with k(x) computed by `quantile_adding` or `quantile_replacing`. Up to rounding this is the rank
-    mechanism (Smith 2011): if rows are added or removed, k is |rank - level n| / max(level, 1 - level). k(x) may
-    decrease as x moves away from the quantile: if x is one of the values, x need not be added to the data, so k(x) may
-    be smaller than at the grid points on both sides of x. The two formulas for the median in the paper contradict each
-    other at the values, assume distinct values, and say "k even" in place of "n even".
+    The probability of x decreases with k(x), the number of values that must change so that x is the quantile.
+
+    Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows, and
+    `quantile_replacing` if they differ by replaced rows. Up to rounding this is the rank mechanism (Smith 2011): if
+    rows are added or removed, k(x) is ``|rank of x - level n| / max(level, 1 - level)``. But k(x) may also decrease as
+    x moves away from the quantile. For if x is one of the values, x need not be added to the data, and k(x) may be
+    smaller than at the grid points on both sides of x.
+
+    Gillenwater and Munoz Medina (2020) give two formulas for the median. These formulas assume distinct values, say "k
+    even" in place of "n even", and contradict each other if x is one of the values.
     """
 
     label, bits = "duff", QUANTILE_BITS
@@ -83,9 +88,11 @@ class DuffQuantile(Duff):
 
 @dataclass(frozen=True)
 class DuffMean(Duff):
-    """Choose a grid point near the mean of a column, by dataset distance.
+    """Choose a grid point x near the mean of a column.
 
-    Privacy: `Duff`, with k(x) the smallest number k for which the interval of possible means after k changes
+    The probability of x decreases with k(x), the number of values that must change so that x is the mean.
+
+    Privacy: see `Duff`. k(x) is the smallest number k for which the interval of possible means after k changes
     (`mean_levels`) contains x. If rows are added or removed, only sets of changes with at least one addition count, so
     that k(x) >= 1; k(x) is the dataset distance except at finitely many points. This k(x) also changes by at most 1
     between neighbours: if k changes, one of them an addition, lead from a data set to the mean x, then k + 1 changes,

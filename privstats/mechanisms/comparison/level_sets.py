@@ -31,8 +31,8 @@ LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
 # limit of the rate (a lower rate is more private); with 1e7 rows, float64 still resolves a density with this rate
 STEEP = 1e4
-# the last finite edge of the bins of heights is this number plus the approximate height at which the whole ball becomes
-# the smallest cover; the number affects only the speed
+# The level sets ``s <= s0 + h`` for all h above a limit are covered by the whole l1 ball. The limit is this number plus
+# the approximate h at which the ball becomes the cover of smallest volume. The number affects only the speed.
 FLAT = 40.0
 
 

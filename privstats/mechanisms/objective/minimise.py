@@ -140,15 +140,18 @@ class Tilted:
     tilt: FloatArray
 
     def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        """Return the gradient, a bound of the l2 norm of its rounding error, the Hessian and `errors`, in one pass.
+        """Return the gradient, a bound on the l2 norm of its rounding error, the Hessian, and `errors`.
 
-        Let u = 2^-53. The rounding error of a linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
-        2002, section 3.1). The error of a slope is at most this number times the largest curvature, plus `slope_error`
-        u. The error of a score is at most the error of the slope times ``w |x|``, plus three rounding errors and half a
-        `step` per entry. So the error bound of a row's score has two parts: a constant, and a multiple of |theta|. The
-        sums over the rows of the constants and of the factors of |theta| do not depend on theta. These two sums are the
-        fourth result, shape (2,), and can be given to the next call as `errors`, so that they are computed only once. A
-        factor of 1.1 covers terms of order u^2; another half a step covers rounding next to zero.
+        The rows are read once. `errors`, shape (2,), has two sums over rows that are needed for the bound and do not
+        depend on theta. They are computed at the first call, and can be given to later calls.
+
+        The bound: Let u = 2^-53. The rounding error of a linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)``
+        (Higham 2002, section 3.1). The error of a slope is at most this number times the largest curvature, plus
+        `slope_error` u. The error of a score is at most the error of the slope times ``w |x|``, plus three rounding
+        errors and half a `step` per entry. So the bound for the score of a row is ``(a + b |theta|) u``, with a and b
+        independent of theta, plus half a `step` per entry. The two numbers in `errors` are the sum of a and the sum of
+        b over the rows. A factor of 1.1 covers terms of order u^2. Half a `step` per entry, added once to the sum over
+        the rows, covers the rounding of numbers near zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)

@@ -49,13 +49,15 @@ class PermuteAndFlip(ModeMechanism):
     A candidate is accepted with probability ``exp(-deficit)``. Its deficit is the difference between the largest total
     and the candidate's total, in units of the l1 sensitivity divided by eps.
 
-    Privacy: eps (McKenna and Sheldon 2020). Independent exponential noise is added to every total, and the candidate
-    with the largest sum is chosen; this has the same law (Ding et al. 2021). The noise has the scale (l1 sensitivity) /
-    eps. Given the noise of all other candidates, a candidate is chosen if and only if its own noise exceeds a threshold
-    t, in units of the scale; this event has probability ``min(1, exp(-t))``. Between neighbours t changes by at most
-    eps, and so the probability by a factor of at most e^eps. The expected difference between the largest total and the
-    chosen total is never larger than with `ModeExponential`. Neighbouring relation: the relation for which the
-    sensitivity is computed.
+    Privacy: eps (McKenna and Sheldon 2020). The mechanism is sampled in another way that has the same law (Ding et al.
+    2021): independent exponential noise with scale (l1 sensitivity) / eps is added to every total, and the candidate
+    with the largest sum is chosen. Given the noise of all other candidates, a candidate is chosen if and only if its
+    own noise exceeds a threshold. Let t be this threshold in units of the scale. The candidate is chosen with
+    probability ``min(1, exp(-t))``. Between neighbours t changes by at most eps, so this probability changes by a
+    factor of at most e^eps. Neighbouring relation: the relation for which the sensitivity is computed.
+
+    The expected difference between the largest total and the total of the chosen candidate is never larger than with
+    `ModeExponential`.
     """
 
     label: ClassVar[str] = "permute_and_flip"

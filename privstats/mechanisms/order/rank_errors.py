@@ -81,7 +81,11 @@ class RankErrors:
 
 @dataclass(frozen=True)
 class RankLaw(Ends):
-    """Description of a joint draw of quantiles and ends of their intervals (`Ends`), with the law of rank errors."""
+    """A joint draw of quantiles and the ends of their intervals, with the distribution of the draw's rank errors.
+
+    The rank error of a drawn number is the number's rank minus its target rank. The parameters are the parameters of
+    `Ends`.
+    """
 
     @property
     def errors(self) -> RankErrors:
