@@ -102,9 +102,9 @@ class Adaptive:
         Methods to choose from: "moments" (noisy second moments), "steps" (Newton steps) and "perturbed" (the minimiser
         of a perturbed loss).
     tail : {"usual", "cautious"}
-        Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
-        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the parts that clipping
-        removes from all scores may add up in one coefficient.
+        Assumption about scores with large norms that the noise of the released histogram of score norms hides, because
+        there are few of them. "cautious" assumes more of these scores than "usual". It also assumes a larger clipping
+        bias: the clipped parts of all scores may add up in one coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
@@ -299,9 +299,9 @@ def carries_steps(
     """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
 
     The relative noise is the largest eigenvalue of the noise, divided by a typical eigenvalue of the Hessian. Both are
-    expected values, computed from public values alone. Beyond the limit, the releases of optional queries are not worth
-    their budget share. A single release of second moments with the whole budget is then less noisy than a release with
-    the budget that remains after the first stages of `Adaptive`.
+    expected values, computed from public values alone. If the noise exceeds the limit, optional queries are not worth
+    their budget share. One release of second moments with the whole budget is then less noisy than a release with the
+    budget that remains after the first stages of `Adaptive`.
 
     Parameters
     ----------

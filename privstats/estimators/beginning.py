@@ -59,7 +59,7 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Release counts of factor levels, new scales of some columns, and second moments; return the problem.
+    """Release counts of factor levels, new scales of some columns, and second moments; return the estimation problem.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def begun_about(
     item: str = "",
     least: float = 0.0,
 ) -> Problem:
-    """Return the estimation problem of a loss that starts from the least-squares fit of a transformed response.
+    """Return the estimation problem of a loss; least squares on a transformed response give starting coefficients.
 
     Parameters that are not listed have the same meaning as in `begun`.
 

@@ -197,15 +197,18 @@ class PublicBox:
 
     @cached_property
     def public_range(self) -> FloatArray:
-        """Matrix M, shape (c, p): the public range of theta is the set of all M phi with entries ``|phi_j| <= 1``.
+        """Matrix M, shape (c, p): theta is assumed to be M phi for a vector phi with entries in [-1, 1].
 
-        The vector phi has three kinds of entries. The first entries are mean responses at the levels of the factor with
-        most levels, with the other factors at their mean codes. For every other factor, the entries are half the
-        differences between the mean response at a level and the average over the factor's levels. The last entries are
-        the coefficients of all other columns. If all mean responses lie in [-1, 1], theta is in this range in models
-        with an intercept, without powers of a column and without interactions of a factor with a number. In other
-        models the range is an assumption: for example, the difference between the slopes at two levels is assumed to be
-        at most 1, although mean responses in [-1, 1] allow 2.
+        The set of all these M phi is called the public range of theta. The vector phi has three kinds of entries:
+
+        - the mean responses at the levels of the factor with most levels, with every other factor at its mean codes;
+        - for every other factor, half the differences between the mean response at a level and the average over the
+          factor's levels;
+        - the coefficients of all other columns.
+
+        If all mean responses lie in [-1, 1], theta is in the public range for models with an intercept, without powers
+        of a column and without interactions of a factor with a number. For other models the range is an assumption. For
+        example, the difference between the slopes at two levels is assumed to be at most 1.
         """
         first = [] if self.intercept is None else [self.intercept]
         parts, left = [], set(range(self.c))
@@ -344,9 +347,9 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     Parameters
     ----------
     spared : bool
-        Whether to omit sums of squares that need not be part of this query, because under pure differential privacy the
-        noise increases with the number of sums. For a column coded by -1 and 1 the sum of squares is the number of
-        rows. The response's sum of squares is released by a separate query.
+        Whether to omit some sums of squares, because under pure differential privacy the noise increases with the
+        number of sums. The omitted sums are the sums of columns coded by -1 and 1, which equal the number of rows, and
+        the response's sum of squares, which is released by a separate query.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -363,9 +366,9 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
     """Release the response's sum of squares about its released centre, in a separate query (stage 0a of the fit).
 
     A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a row moves the sum
-    by at most 1. The public number ``largest`` is the sum of the limit of |y| and |centre|; it is therefore a bound on
-    |y - centre|. The mean square exceeds the variance by the squared error of the centre; the expected squared error,
-    which is public, is subtracted.
+    by at most 1. The public number ``largest`` is an upper bound on |y - centre|: the limit of |y| plus |centre|. The
+    mean square exceeds the variance by the squared error of the centre. The expected value of this squared error is
+    public, and is subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response
@@ -448,11 +451,11 @@ def ranked_scales(
 ) -> Scales:
     """Release a centre and a scale for each column whose released variance is below its noise level (stage 0c).
 
-    They are noisy order statistics, whose noise does not depend on the column's bounds. The centre is a median. The
-    scale is a quantile of the distances from the median (on a log axis), divided by the quantile of |N(0, 1)| of the
-    same probability. The scale has two limits. It is at most the scale that was released first (stage 0), because a
-    larger value would be due to noise. It is at least a multiple of the noise of the column's mean, because the
-    quantile is too small if many values of the column are equal.
+    Centre and scale are noisy order statistics, whose noise does not depend on the column's bounds. The centre is a
+    median. The scale is a quantile of the distances from the median (on a log axis), divided by the quantile of |N(0,
+    1)| of the same probability. The scale has two limits. It is at most the scale that was released first (stage 0),
+    because a larger value would be due to noise. It is at least a multiple of the noise of the column's mean, because
+    the quantile is too small if many values of the column are equal.
 
     Parameters
     ----------
@@ -588,12 +591,12 @@ class KnownMoments:
 
 
 def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return the scales, enlarged for a response that may have two values, and the second moments that result.
+    """Return the scales, with a larger scale for a response that may have two values, and second moments.
 
     The second moments, shape (c + 1,), are the variances of columns and response, divided by the squared scales. If
-    ``scales.rarer`` is finite, the response may have two values. The scale of the response is then enlarged so that the
-    square of either standardised value is at most `HELD_LEAST` times c + 1; otherwise rows with the rarer value would
-    have a large norm.
+    ``scales.rarer`` is finite, the response may have two values. Without a larger scale, rows with the rarer value
+    would then have a large norm. The scale is enlarged so that the square of both standardised values is at most
+    `HELD_LEAST` times c + 1.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):

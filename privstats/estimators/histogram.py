@@ -231,13 +231,15 @@ def with_tail(
 ) -> tuple[FloatArray, int]:
     """Return the counts, with a geometric tail beyond the last visible bin, and the index of the last visible bin.
 
-    A window is the sum of two neighbouring counts. A window is visible if it exceeds `VISIBLE` noise sds next to a
-    visible window, or `AFTER_GAP` noise sds elsewhere. Noise may hide a slowly decreasing tail in each window but not
-    in a sum over more bins; if a sum over more bins exceeds its noise, the next bins are also visible. Bins beyond the
-    last visible bin are hidden, and their counts are replaced by a geometric tail. The count of the first hidden bin
-    has two upper limits: a value that is extrapolated from the last visible windows (`continued_from`), and the value
-    b + r s. Here b is fitted to the released counts of all hidden bins, s is the noise sd of b, and r is ``RESIDUE *
-    tail.residue``.
+    A bin beyond the largest count is visible if its count, or the sum of its count and the previous count, exceeds a
+    multiple of its noise sd: the multiple `VISIBLE` directly after the last visible bin, and the multiple `AFTER_GAP`
+    further away. If ``tail.slow`` is true, sums over more bins can also make bins visible (`seen_in_sums`), because
+    noise may hide a slowly decreasing tail in single bins.
+
+    Bins beyond the last visible bin are hidden. Their counts are replaced by a geometric sequence, whose first term is
+    the smaller of two numbers. The first number is extrapolated from the last visible bins (`continued_from`). The
+    second number is b + r s, where b is the first term of the geometric sequence that fits the released counts of the
+    hidden bins, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
 
     Parameters
     ----------
@@ -296,11 +298,11 @@ def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tupl
 def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) -> int:
     """Return the number of bins beyond the last visible bin that become visible through sums over several bins.
 
-    Visible bins have counts above the noise level (`with_tail`); the bins beyond the last visible bin are hidden. If
-    the sum of the first four or eight hidden bins (`WIDE_WINDOWS`) exceeds noise, the first half of these bins becomes
-    visible. If only the sum of all hidden bins exceeds noise, the first hidden bin becomes visible. The known total
-    minus the visible counts is a second estimate of the sum of all hidden bins; the two estimates are averaged with
-    precision weights.
+    Bins with counts above the noise level are visible (`with_tail`). The bins beyond the last visible bin are hidden.
+    If the sum of the first four or eight hidden bins (`WIDE_WINDOWS`) exceeds its noise, the first half of these bins
+    becomes visible. Otherwise, if the sum of all hidden bins exceeds its noise, the first hidden bin becomes visible.
+    If the total of all counts is known, the total minus the visible counts is a second estimate of the sum of all
+    hidden bins. The two estimates are averaged, weighted by their precision.
     """
     hidden, visible = counts[last + 1 :], last + 1
     if not len(hidden):

@@ -66,7 +66,9 @@ def relative_noise(m: int, entry: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """Expected interval length of Newton steps, divided by the length without privacy; no budget is spent.
+    """Function for the expected length of intervals from Newton steps, divided by the length without privacy.
+
+    No budget is spent.
 
     Parameters
     ----------
@@ -170,7 +172,7 @@ class ScoreVariance:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedHessian:
-    """A released Hessian, its noise, and bounds on the information that clipping of long rows removed.
+    """A released Hessian, its noise, and bounds on the information that was lost because rows were clipped to a norm.
 
     Parameters
     ----------
@@ -179,9 +181,9 @@ class ReleasedHessian:
     sd : float
         Noise sd of an off-diagonal entry.
     cut : float
-        Bound on the information removed from one coefficient.
+        Bound on the lost information about one coefficient.
     all_cut : float
-        Bound on the information removed from one coefficient if all clipped rows affect the same coefficient.
+        The same bound under the assumption that all clipped rows affect the same coefficient.
     """
 
     matrix: NoisyMatrix
@@ -525,10 +527,10 @@ class Steps(OneStep):
     ) -> tuple[Allowance, ...]:
         """Return two bias bounds for each column with wide bounds: for clipped scores and for clipped Hessian rows.
 
-        For a column with wide bounds, all clipped rows are assumed to affect this column's coefficient and no other
-        coefficient. For other columns, clipped rows are assumed to affect different coefficients. If the loss has a
-        bounded derivative, clipped rows are assumed to affect different coefficients for all columns, because the
-        effect of a row's residual is limited.
+        The usual bias bounds assume that clipped rows affect different coefficients. The bounds returned here assume
+        that all clipped rows affect the coefficient of the column with wide bounds. If the loss has a bounded
+        derivative, the effect of a row's residual is limited. Bounds are then returned only if the user chose the
+        assumption "cautious" about large scores.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

@@ -1,9 +1,8 @@
 """Generalised linear models, fitted with Newton steps on clipped scores.
 
-A row's score is ``x psi``. Predictors w are whitened by the information of synthetic rows with the released moments.
-The whitened score is ``w p`` with leverage |w| and Pearson residual p, and the norm of this product is clipped. A row
-with high leverage and a small residual therefore remains unchanged. Intervals allow for the bias that clipping of the
-final score causes.
+Predictors are whitened with the information matrix of synthetic rows that have the released moments. The score of a row
+with whitened predictors w and Pearson residual p is ``w p``. Scores are clipped to a norm. A row with high leverage |w|
+and a small residual is therefore not clipped. Intervals allow for the bias that clipping of the final score causes.
 """
 
 from __future__ import annotations
@@ -87,9 +86,9 @@ class LikelihoodSteps:
     loss : Likelihood
         Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
-        Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
-        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the parts that clipping
-        removes from all scores may add up in one coefficient.
+        Assumption about scores with large norms that the noise of the released histogram of score norms hides, because
+        there are few of them. "cautious" assumes more of these scores than "usual". It also assumes a larger clipping
+        bias: the clipped parts of all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -197,12 +196,10 @@ class LastStep:
     Parameters
     ----------
     size : ndarray, shape (c,)
-        Larger of two ratios for each coefficient; if it exceeds 1, the coefficient is not reported. The first ratio is
-        the root mean square change of the linear predictor, divided by the largest change for which the scores are
-        nearly linear (`farthest_step` of the family). The weight of a row in this mean is the row's share of the
-        information about the coefficient. A large change in one group of rows therefore does not affect a coefficient
-        about which the group has no information. The second ratio is the change of the coefficient, divided by
-        `UNUSUAL` times the expected change.
+        The larger of two ratios for each coefficient. If it exceeds 1, the coefficient is not reported. The first ratio
+        is the root mean square change of the linear predictor, divided by the largest change for which scores are
+        nearly linear (`farthest_step` of the family). In this mean, a row is weighted by its information about the
+        coefficient. The second ratio is the change of the coefficient, divided by `UNUSUAL` times the expected change.
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
     curvature_bias : ndarray, shape (c,)
@@ -352,11 +349,11 @@ class LikelihoodStep(OneStep):
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the equation without constants of factor levels below their noise, and notes on the levels.
 
-        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If the
-        constant is smaller than its noise, an unidentified direction of theta is close to the direction of the
-        constant, but not equal to this direction. The unknown coefficient of the unidentified direction would lengthen
-        the intervals of all coefficients. Without the constant in the equation, only the coefficients that depend on
-        the constant are not reported. The rows at the level remain in the fit.
+        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If a
+        constant is smaller than its noise, the Hessian's noise hides the direction of theta that belongs to the
+        constant. The hidden direction is known only approximately. The error along this direction would therefore
+        lengthen the intervals of all coefficients. Without the constant in the equation, only the coefficients that
+        depend on the constant are not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -473,7 +470,7 @@ class NewtonSteps(LikelihoodStep):
 
         The ratio is the curvature of the loss that was measured along the previous step, divided by the curvature that
         synthetic rows predict, within the limits `CURVATURES`. With nearly collinear predictors the measured curvature
-        may be twice the predicted curvature, and without the division the steps would oscillate. If the measurement is
+        may be twice the predicted curvature. The steps would then oscillate without the division. If the measurement is
         too noisy, the score is returned unchanged.
         """
         along = np.linalg.solve(metric, last.step)
@@ -611,9 +608,9 @@ def effective_share(
 ) -> FloatArray:
     """Return the effective share of the rows that determine each coefficient, shape (c,).
 
-    Let q be a row's contribution to a coefficient's error under the model. The share is ``(mean q^2)^2 / mean q^4``.
-    The share is computed for several values of the coefficient, quantiles of the distribution of its estimate, and the
-    smallest of these shares is returned.
+    Let q be a row's contribution to the error of a coefficient under the model. The share is ``(mean q^2)^2 / mean
+    q^4``. The means depend on the true value of the coefficient. They are computed for several quantiles of the
+    coefficient's estimated distribution, and the smallest share is returned.
 
     Parameters
     ----------

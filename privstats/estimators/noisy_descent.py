@@ -62,19 +62,20 @@ class NoisyGradientDescent:
     changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total. The
     budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps, one for the Hessian, and one for
     the score variance. The paper spends mu on the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in
-    total. If rows are not longer than r, the sum of their products changes by at most r^2 (`Products`). The noise of a
-    matrix therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal (in the paper 2 r^2
-    everywhere).
+    total. If the norm of rows is at most r, replacing a row changes the sum of products by at most r^2 (`Products`).
+    The noise of a matrix released with mu therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off
+    the diagonal. (The paper has 2 r^2 everywhere.)
 
     Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
-    covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich is added to this
-    covariance. The remaining error of the starting value, ``R^K (I - R^K)^-1 theta_K``, is a bias bound. Eigenvalues of
-    M below half the noise's largest eigenvalue (`edge`) are raised to this value. The raised values are justified for
-    predictors with declared scales (`Scale`), because declared scales imply larger variances, unless the predictors are
-    collinear. If noise exceeds the information on some combination of the predictors, a note states that intervals then
-    rest on the declared scales. If a predictor has no declared scale, the remaining error is computed from a lower
-    bound on M. Directions in which more than the share `MOST_LEFT` of the starting value's error may remain are not
-    reported.
+    covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich variance is added to
+    this covariance. The part of the starting value's error that remains after K steps, ``R^K (I - R^K)^-1 theta_K``, is
+    a bias bound. Directions in which more than the share `MOST_LEFT` of this error may remain are not reported.
+
+    Eigenvalues of M below half the noise's largest eigenvalue (`edge`) are raised to this value. This is justified if
+    the scales of all predictors are declared (`Scale`) and the predictors are not collinear, because the true
+    eigenvalues are then larger. A note states that intervals rest on the declared scales if noise exceeds the
+    information about a combination of predictors. If a predictor has no declared scale, the remaining error is computed
+    from a lower bound on M.
 
     Parameters
     ----------

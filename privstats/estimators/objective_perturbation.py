@@ -54,9 +54,9 @@ class PerturbedLikelihood:
     split : float
         Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
-        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the parts that clipping removes
-        from all rows may add up in one coefficient.
+        Assumption about rows with large norms that the noise of the released histogram of row norms hides, because
+        there are few of them. "cautious" assumes more of these rows than "usual". It also assumes a larger clipping
+        bias: the clipped parts of all rows may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str

@@ -121,12 +121,11 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            Option set by the user. The value "cautious" selects the assumption ``TAILS["cautious"]``, and "usual"
-            selects ``TAILS[scores]``. There are two exceptions if `tail` and `scores` are both "usual". First, if the
-            bounds of a predictor are far beyond its values, long scores are possible, and the assumption is
-            ``TAILS["far"]``. Second, in all other cases, counts below the noise level in the histogram of score norms
-            are assumed to exceed the extrapolated counts by at most ``sqrt(ALONG_HIDDEN / m)`` times `RESIDUE` noise
-            sds, for m coordinates.
+            Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects
+            ``TAILS[scores]``. If `scores` is "usual", too, there are two cases. If the bounds of a predictor are far
+            beyond its values, large scores are possible, and the assumption is ``TAILS["far"]``. Otherwise, counts that
+            noise hides are assumed to exceed the extrapolated counts by less than in ``TAILS["usual"]``: `residue` is
+            multiplied by ``sqrt(ALONG_HIDDEN / m)`` for m coordinates.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -540,10 +539,9 @@ class OneStep(Problem, ABC):
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
         """Return the score's variance as a diagonal matrix, from released squares of the score's entries.
 
-        The histogram of score norms determines the total variance, and the released squares divide the total among
-        coordinates. The squares are first shrunk toward their mean, in proportion to the share of noise in the variance
-        between squares. The variance of a coordinate is at least the coordinate's released square, which is computed
-        from clipped scores.
+        The histogram of score norms determines the sum of the variances of all coordinates. The released squares
+        determine the share of each coordinate in this sum. To reduce their noise, the squares are first shrunk toward
+        their mean. The variance of a coordinate is at least the coordinate's released square.
 
         Parameters
         ----------

@@ -157,10 +157,10 @@ class PerturbedSquares(OneStep):
         """Release the sums of squares of whitened predictors, if noise allows; return the fit with the corrected A.
 
         A is the released matrix of second moments of rows clipped to a norm. Clipping makes A too small and all
-        intervals too long. There are m squares but m (m + 1) / 2 products. At equal noise, rows in the release of
-        squares may therefore be longer than rows in the release of A. Clipping of rows can only reduce a sum of
-        squares. Each diagonal entry of A is therefore replaced by the released sum of squares if this sum is larger,
-        and the products are scaled accordingly.
+        intervals too long. A release of only the m sums of squares needs less noise than a release of all m (m + 1) / 2
+        sums of products. In this release, rows can therefore be clipped at a larger norm. Clipping can only reduce a
+        sum of squares. A released sum of squares that is larger than the diagonal entry of A therefore replaces this
+        entry, and the products are scaled accordingly.
 
         Parameters
         ----------
@@ -240,9 +240,9 @@ class PerturbedSquares(OneStep):
         """Return second moments of whitened rows, from the first released matrix (coarse matrix) or a second one.
 
         The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in
-        axes in which the noise of different entries of the coarse matrix is uncorrelated. Rows of the second matrix are
-        clipped to a norm such that its noise is about `SECOND_HELD` times a lower bound on the smallest eigenvalue of
-        the coarse matrix, because the second matrix must determine the direction of this eigenvalue.
+        axes in which the noise of different entries of the coarse matrix is uncorrelated. The second matrix must
+        determine the direction of the coarse matrix's smallest eigenvalue. Its rows are therefore clipped to a norm at
+        which the noise is about `SECOND_HELD` times a lower bound on this eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments

@@ -72,9 +72,9 @@ class PerturbedLogLink:
     loss : Likelihood
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
-        Assumption about long scores that are too few to exceed the noise of the released histogram of score norms.
-        "cautious" assumes more of these scores than "usual", and a larger clipping bias: the parts that clipping
-        removes from all scores may add up in one coefficient.
+        Assumption about scores with large norms that the noise of the released histogram of score norms hides, because
+        there are few of them. "cautious" assumes more of these scores than "usual". It also assumes a larger clipping
+        bias: the clipped parts of all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -147,10 +147,11 @@ class TiltedLogLink(LikelihoodStep):
 
         If responses do not follow the family, the starting coefficients from least squares on a transformed response
         are biased, the intercept most of all. Without this step the ridge would preserve a part of the bias. Scores are
-        clipped at the largest threshold that the noise allows, because a large bias makes most scores long. The step is
-        multiplied by the share of the squared score that is not due to noise. Let c be the change of the linear
-        predictor eta that the step causes. The score then indicates that the means are too small by a factor 1 + c, and
-        a change of eta by log(1 + c) suffices. A step with c > 1 is therefore shortened.
+        clipped at the largest threshold that the noise allows, because a large bias enlarges the norms of most scores.
+        The step is multiplied by the share of the squared score that is not due to noise. A step that changes the
+        linear predictor by more than 1 is shortened, because the link function is the logarithm: a step that changes
+        the linear predictor by c corresponds to means that are too small by a factor 1 + c, and the exact change would
+        be log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)

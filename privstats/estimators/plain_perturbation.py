@@ -48,7 +48,7 @@ class PlainPerturbedLikelihood:
     no longer than the row, and the curvature p (1 - p) x x' of a row's loss has rank one. With `theta_bound` B, the
     loss has a constant slope beyond linear predictors of size B (plus the offset). Then |p - y| is at most expit(B),
     and noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``, which is
-    post-processing; if it lies inside the ball, it is the minimiser on the ball.
+    post-processing. The projection leaves a minimiser inside the ball unchanged.
 
     Parameters
     ----------

@@ -426,8 +426,8 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
     the ridge. The ridge raises the second moments of a rare level, so that the squared norm of whitened rows at the
     level is at most ``levels.most_length``. Released counts of the levels determine the second moments of a factor's
     columns. The dummies of k equally frequent levels, for example, have second moments whose smallest eigenvalue is 1 /
-    (k - 1), in the direction of the reference level. Noise in the coarse matrix would hide this direction, and with it
-    the coefficients of all levels.
+    (k - 1), in the direction of the reference level. In the second moments that are released next, noise would hide
+    this direction, and with it the coefficients of all levels.
     """
     R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
     for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):

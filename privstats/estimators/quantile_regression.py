@@ -122,9 +122,9 @@ class QuantileSteps:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
-        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the parts that clipping removes
-        from all rows may add up in one coefficient.
+        Assumption about rows with large norms that the noise of the released histogram of row norms hides, because
+        there are few of them. "cautious" assumes more of these rows than "usual". It also assumes a larger clipping
+        bias: the clipped parts of all rows may add up in one coefficient.
     """
 
     noises: Noises = NORMAL
@@ -167,9 +167,9 @@ class PerturbedQuantile:
     split : float
         Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption about long rows that are too few to exceed the noise of the released histogram of row norms.
-        "cautious" assumes more of these rows than "usual", and a larger clipping bias: the parts that clipping removes
-        from all rows may add up in one coefficient.
+        Assumption about rows with large norms that the noise of the released histogram of row norms hides, because
+        there are few of them. "cautious" assumes more of these rows than "usual". It also assumes a larger clipping
+        bias: the clipped parts of all rows may add up in one coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
         (`models/quantile_regression.py`). Above this limit, only the median has intervals.
@@ -403,10 +403,10 @@ class Tried(Centred):
         return min(float(np.sqrt(excess / (float(predicted @ predicted) + explained))), 1.0)
 
     def unpredicted(self, last: LastRelease, least: float) -> float:
-        """Return the expected squared error, per coordinate, of the score's predicted change along the last step.
+        """Return the expected squared error, per coordinate, of the prediction that the last step makes the score zero.
 
-        A Newton step is predicted to change the score to zero, so the predicted change is the last score without its
-        noise. The relative error of the prediction is estimated by `wrong`.
+        The predicted change of the score is minus the last score without its noise. The relative error of the predicted
+        change is estimated by `wrong`.
 
         Parameters
         ----------

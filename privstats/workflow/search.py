@@ -352,9 +352,8 @@ class Way:
         The rules are replaced if their number is not between the limits, or if two tries have not halved the range
         between the limits:
 
-        3. If both limits are known, try the geometric mean of the limits. If a limit is near the root, a number 1% away
-        from
-           this limit is tried once in place of the mean.
+        3. If both limits are known, try the geometric mean of the limits. If a limit is near the root, a number 1%
+           away from this limit is tried once in place of the mean.
         4. If only one limit is known, try a number far beyond this limit.
         """
         low, high, root = self.low, self.high, self.root
