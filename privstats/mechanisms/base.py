@@ -81,9 +81,8 @@ class Mechanism(ABC):
     normal : bool
         Whether the noise is normal, so that the guarantee is in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        For a mechanism that needs the values of all rows at once in one process: the largest use of memory in bytes
-        per row, in addition to two copies of the values, as measured by `benchmarks.gathered`. 0 for any other
-        mechanism.
+        Memory in bytes per row that the mechanism needs in addition to two copies of the values; the largest use that
+        `benchmarks.gathered` measured. It is 0 unless the mechanism needs the values of all rows in one process.
     """
 
     label: ClassVar[str]

@@ -300,13 +300,13 @@ def _cuts(q: int) -> FloatArray:
 def _range(w: FloatArray, q: int) -> float:
     """Return the range h(w), for w with integer entries: the largest minus the smallest ``w't(z)`` over z in [-1, 1]^q.
 
-    Among the points at which the polynomial is largest (or smallest), take a point that lies on a face of the cube of
-    the lowest possible dimension. At this point the gradient along the face is zero, and the Hessian along the face is
-    regular; otherwise the polynomial would be constant along a line that reaches a face of lower dimension. So one
-    candidate per face is enough. If the Hessian along the face is regular, the candidate is the stationary point of the
-    polynomial on the face, with coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates
-    lie in the cube, so the polynomial attains its values at the candidates. The Hessian has integer entries, so it is
-    regular if and only if ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12, to allow for rounding.
+    The polynomial may be largest (or smallest) at several points. Take the point that lies on a face of the lowest
+    dimension. At this point the gradient along the face is zero, and the Hessian along the face is regular; otherwise
+    the polynomial would be constant along a line that reaches a face of lower dimension. So one candidate per face is
+    enough. If the Hessian along the face is regular, the candidate is the stationary point of the polynomial on the
+    face, with coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube,
+    so the polynomial attains its values at the candidates. The Hessian has integer entries, so it is regular if and
+    only if ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12, to allow for rounding.
     """
     hessian = np.diag(4 * w[q : 2 * q])
     j, k = np.triu_indices(q, 1)

@@ -3,7 +3,8 @@
 Two neighbouring data sets release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a fixed law. The ratio of the
 scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller scale. The functions of this
 module return, for each number in the array `beta`, the largest alpha with which the two laws satisfy the guarantee in
-both directions. They return 0 if the guarantee does not hold for any positive alpha.
+both directions. They return 0 if the guarantee does not hold for any positive alpha. The largest alpha is written
+alpha(beta) below.
 
 *beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity, and ``N = min over
 beta of S_beta / alpha(beta)``. Let N' be the smaller scale, and beta' the beta at which N' attains this minimum. Then T
@@ -57,11 +58,12 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of Laplace noise for each log ratio beta of noise scales, at (eps, delta).
 
-    The result is exact. Let a be the shift and rho the ratio of scales. For a <= eps, rho = e^beta is least favourable
-    in both directions. Wide law against narrow law: the set where the density ratio exceeds e^eps does not contain the
-    centre of the wide law, so a larger scale of the wide law increases the probability of this set. Narrow law against
-    wide law: all points of the set where the density ratio exceeds e^eps have a distance below rho from the centre of
-    the wide law. At these points, a larger scale reduces the density of the wide law.
+    The result is exact. Let a be the shift and rho >= 1 the ratio of scales. The law with the larger scale is called
+    the wide law, the other the narrow law. For a <= eps, rho = e^beta is least favourable in both directions. Wide law
+    against narrow law: the set where the density ratio exceeds e^eps does not contain the centre of the wide law, so a
+    larger scale of the wide law increases the probability of this set. Narrow law against wide law: all points of the
+    set where the density ratio exceeds e^eps have a distance below rho from the centre of the wide law. At these
+    points, a larger scale reduces the density of the wide law.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
@@ -75,13 +77,16 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return delta, at eps, of two Laplace laws with scales e^beta and 1 whose centres differ by a <= eps.
 
-    The law with the larger scale is called the wide law, the other the narrow law. The first array is for the wide law
-    against the narrow law, the second for the narrow law against the wide law. beta is at most eps. Let the narrow law,
-    with density q, have its centre at 0, and the wide law, with density p and scale rho = e^beta, its centre at a. Wide
-    against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and the tails beyond these
-    points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide: the set where ``q > e^eps p`` is
-    an interval [-left, right] around the centre of the narrow law, where the log ratio is largest. The interval ends
-    before the centre of the wide law, because the log ratio there is beta - a.
+    The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
+    law with the larger scale is called the wide law, the other the narrow law. The first array has the delta of the
+    wide law against the narrow law, the second array the delta of the narrow law against the wide law. beta is at most
+    eps.
+
+    Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and scale rho = e^beta,
+    its centre at a. Wide against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and the
+    tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide: the set where
+    ``q > e^eps p`` is an interval [-left, right] around the centre of the narrow law, where the log ratio is largest.
+    The interval ends before the centre of the wide law, because the log ratio there is beta - a.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))

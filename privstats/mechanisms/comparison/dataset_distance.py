@@ -114,7 +114,8 @@ QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
 def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
     """Return runs of consecutive grid points with equal dataset distance, for the p/q-quantile with p/q = `level`.
 
-    The first m + 1 runs are the grid points between neighbouring distinct values; the last m runs are the m distinct
+    The dataset distance of a point is the number of values that must change so that the point is the quantile. The
+    first m + 1 runs are the grid points between neighbouring distinct values; the last m runs are the m distinct
     values.
 
     Parameters
@@ -143,8 +144,8 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
 def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind: str, rate: float) -> int:
     """Return a random grid point with probability proportional to ``exp(-rate * dataset distance)``, for a quantile.
 
-    A distance is drawn first, then a uniform grid point at this distance (Gillenwater and Munoz Medina 2020, Section
-    5).
+    The dataset distance of a point is the number of values that must change so that the point is the quantile. A
+    distance is drawn first, then a uniform grid point at this distance (Gillenwater and Munoz Medina 2020, Section 5).
 
     Parameters
     ----------

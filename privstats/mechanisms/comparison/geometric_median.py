@@ -1,9 +1,10 @@
-"""Random draws of a quantile of one column, or of a geometric median of several columns, with a small score.
+"""Random points near a quantile of one column, or near the geometric median of several columns.
 
-All points lie on a grid and are given in grid steps, as whole numbers. The loss is a sum of one convex function for
-each row. This function is smooth except at the row itself, where its subgradients form an interval or a unit ball. The
-score is the shortest subgradient of the whole sum. So the common value of tied rows is a likely draw; this would not be
-so for a continuous law defined by a gradient "almost everywhere".
+The probability of a point decreases with the norm of the score at the point. All points lie on a grid and are given in
+grid steps, as whole numbers. The loss is a sum of one convex function for each row. This function is smooth except at
+the row itself, where its subgradients form an interval or a unit ball. The score is the shortest subgradient of the
+whole sum. The score is therefore small at the common value of tied rows, and this value is a likely draw. A continuous
+law that is defined by the gradient "almost everywhere" would not favour this value.
 
 For each box of grid points, a lower bound on the norm of the score is computed: the norm of the score at the centre of
 the box, minus the sum of the largest changes of the rows' unit vectors within the ball around the box. A box is chosen

@@ -23,13 +23,16 @@ class KNormGradient(Mechanism):
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). D (1 + |theta|_1) bounds the change of the score at theta
     between neighbours in the norm K (`SquaredLosses`), so the exponent changes by at most eps / 2. The log normaliser
     also changes by at most eps / 2; because the parameter set is bounded, this change is not zero, and the factor 1/2
-    in the exponent is needed. The sensitivity may depend on theta, so the bound on the parameters hardly affects
-    accuracy. The bound, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or a base
-    measure, the density would tend to a positive constant and have no finite integral. theta is drawn exactly, by
-    rejection (`level_sets`), without a Markov chain. The returned law is the law of the score at the chosen theta:
-    K-norm noise, if the boundary of the parameter set is neglected. As n increases, n times the difference between
-    theta and the least-squares estimate converges in law to K-norm noise, multiplied by the inverse of the mean of ``x
-    x'`` (Theorem 3.2; `benchmarks/kng_limit.py`).
+    in the exponent is needed. The sensitivity may depend on theta. So D does not increase with the bound on the
+    parameters, and the bound hardly affects accuracy.
+
+    The bound on the parameters, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or
+    a base measure, the density would tend to a positive constant and have no finite integral.
+
+    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The returned law is the law of the
+    score at the chosen theta: K-norm noise, if the boundary of the parameter set is neglected. As n increases, n times
+    the difference between theta and the least-squares estimate converges in law to K-norm noise, multiplied by the
+    inverse of the mean of ``x x'`` (Theorem 3.2; `benchmarks/kng_limit.py`).
 
     Parameters
     ----------

@@ -1,15 +1,18 @@
 r"""Exact draws from a density on the l1 ball, by rejection from level sets, without a Markov chain.
 
-(The distance between the law of a Markov chain and its stationary law would weaken the privacy guarantee.) The target
-density is proportional to ``exp(-s(theta))``, with a potential s that is at least s0 on a set. Because of ``exp(-(s -
-s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``, theta has the target density if (h, theta) has a density proportional to
-``exp(-h)`` on the pairs with ``s(theta) <= s0 + h``. The ball is divided into shells of |theta|_1, and the range of the
-heights h into bins. For every cell (a shell and a bin [h0, h1]) the level set ``s <= s0 + h1`` is covered by a set of
-known volume. A cell is drawn with probability proportional to its mass, ``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``;
-h is drawn from the density proportional to exp(-h) on the bin; theta is drawn uniformly from the cover. The pair (h,
-theta) is accepted if theta lies in the shell and ``s(theta) <= s0 + h``; otherwise cell, h and theta are drawn again.
-The accepted pair has the target law, for all shells, bins and covers, provided that s0 is a lower bound of s on the
-shell and that each cover contains its level set.
+A Markov chain would weaken the privacy guarantee, because the law of its last state is not exactly the stationary law.
+
+The target density is proportional to ``exp(-s(theta))``, with a potential s that is at least s0 on a set. Because of
+``exp(-(s - s0)) = int_0^inf exp(-h) 1{s <= s0 + h} dh``, theta has the target density if (h, theta) has a density
+proportional to ``exp(-h)`` on the pairs with ``s(theta) <= s0 + h``. The number h is called the height.
+
+The ball is divided into shells of |theta|_1, and the range of the heights into bins. A cell is a shell together with a
+bin [h0, h1]. For every cell, the level set ``s <= s0 + h1`` is covered by a set of known volume, the cover. A cell is
+drawn with probability proportional to its mass, ``(exp(-h0) - exp(-h1)) exp(-s0) vol(cover)``. Then h is drawn from the
+density proportional to exp(-h) on the bin, and theta uniformly from the cover. The pair (h, theta) is accepted if theta
+lies in the shell and ``s(theta) <= s0 + h``; otherwise cell, h and theta are drawn again. The accepted pair has the
+target law, for all shells, bins and covers, provided that s0 is a lower bound of s on the shell and that each cover
+contains its level set.
 """
 
 from __future__ import annotations

@@ -73,14 +73,17 @@ def laplace_number(rng: Rng) -> float:
 class Smooth(Mechanism):
     """Release ``T + N Z``: a quantile T plus noise Z of a fixed law, times a scale N.
 
-    The scale N is computed from the smooth sensitivity S_beta of T. Privacy: S_beta bounds the change of T by one unit,
-    and the ratio of the S_beta of two neighbours is at most e^beta (Nissim, Raskhodnikova and Smith 2007, section 2;
-    `local_sensitivity` proves both properties for replaced, missing, removed and added rows). A public curve consists
-    of the pairs (alpha, beta) for which the law of Z satisfies the guarantee. N is the minimum over beta of ``S_beta /
-    alpha(beta)``. So there is a pair of the curve for which the T of two neighbours differ by at most alpha(beta) times
-    the smaller N, and the two N differ by a factor of at most e^beta. (`admissible` proves that this pair may depend on
-    the data.) N is not public, so no law is returned. N also has a positive lower limit, with which these bounds still
-    hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`).
+    The scale N is computed from the smooth sensitivity S_beta of T, which has two properties. First, T changes by at
+    most S_beta if one unit changes. Second, the ratio of the S_beta of two neighbours is at most e^beta (Nissim,
+    Raskhodnikova and Smith 2007, section 2). `local_sensitivity` proves both properties for replaced, missing, removed
+    and added rows.
+
+    Privacy: the law of Z satisfies the guarantee for two releases if two conditions hold: the T differ by at most
+    alpha(beta) times the smaller N, and the N differ by a factor of at most e^beta. `admissible` computes alpha(beta)
+    for each beta. N is the minimum over beta of ``S_beta / alpha(beta)``. So both conditions hold for some beta
+    (`admissible` proves that this beta may depend on the data). N also has a positive lower limit, with which these
+    bounds still hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`). N is
+    not public, so no law is returned.
     """
 
     gathers = 16

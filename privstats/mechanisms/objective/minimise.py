@@ -231,8 +231,8 @@ def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     is the row's x times ``sqrt(w c)``, w is the row's weight, and c is a lower bound of the loss's second derivative
     within `reach` of the computed linear predictor. Write v = z - e, with z a multiple of a grid step `root` and the
     entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a`` for any a > 0, here 1 / 16, and |e|^2 <= d
-    root^2 / 4. The term subtracted for the sum of 16 ee' over the rows is four times as large; the excess covers
-    rounding.
+    root^2 / 4. The bound that follows for the sum of 16 ee' over the rows is multiplied by 4 and subtracted; the factor
+    4 covers rounding.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -260,7 +260,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     # `steep` is an upper bound of the Hessian at every theta. Write a row v = z + e, with z a multiple of root and the
     # entries of e at most root / 2. Then vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a > 0, here 1 / 16, and |e|^2
     # <= d root^2 / 4. So the sum of 17 ee' over n rows (`many`) is at most 17 n d root^2 / 4. The term added for this
-    # sum is four times as large; the excess covers rounding.
+    # sum is four times this bound, to cover rounding.
     steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 

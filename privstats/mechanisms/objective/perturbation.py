@@ -62,29 +62,35 @@ class ObjectivePerturbation(Mechanism):
     """Release the minimiser t of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is a draw of K-norm noise.
 
     Privacy: eps. The share `GUARD` of eps is for the guard below. Let e be the remaining eps, divided by the largest
-    number of rows of a unit, since a ratio of determinants is bounded row by row. The losses are convex on all of R^m,
-    and their slopes are Lipschitz functions. So t is a function of b, with an inverse b(t), and both functions are
-    Lipschitz. The density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)`` is the gradient of all terms except
-    ``b't``, and H is the Hessian of the losses. The density f of b is proportional to ``exp(-c |b|_K / R)``, where R is
-    the largest ``w |x|_K``. Let one row have the absolute slope s and the curvature h at t. Let S be the largest
-    absolute slope of any row, and C the largest ``w |x|_2^2``. (If the largest curvature depends on the response y
-    through a factor s(y), h is the curvature divided by s(y), and C is the largest ``w |x|_2^2 s(y)``; see
-    `WeightedLosses`.) If a row is replaced, b(t) changes by at most ``(s + S) R``; if a row is added or removed, by at
-    most ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C / gamma``, where h
-    is the curvature of the row that belongs to the data set in the numerator. So the log density changes by at most e
-    for each row, and by the sum of these changes for several rows, if for every pair (s, h) that a row can have
+    number of rows of a unit, since a ratio of determinants is bounded row by row.
+
+    The losses are convex on all of R^m, and their slopes are Lipschitz functions. So t is a function of b, with an
+    inverse b(t), and both functions are Lipschitz. The density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)``
+    is the gradient of all terms except ``b't``, and H is the Hessian of the losses. The density f of b is proportional
+    to ``exp(-c |b|_K / R)``, where R is the largest ``w |x|_K``.
+
+    Let one row have the absolute slope s and the curvature h at t. Let S be the largest absolute slope of any row, and
+    C the largest ``w |x|_2^2``. If a row is replaced, b(t) changes by at most ``(s + S) R``; if a row is added or
+    removed, by at most ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C /
+    gamma``, where h is the curvature of the row that belongs to the data set in the numerator. So the log density
+    changes by at most e for each row, and by the sum of these changes for several rows, if for every pair (s, h) that a
+    row can have
 
         replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
         add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S.
 
     For any split q below 1, the first condition holds with ``gamma = max h C / (exp(e - c (s + S)) - 1)``, and the
     second with ``gamma = max h C / (exp(e - c s) - 1)``; a larger gamma is private, too. Rows that are missing, or that
-    have a lower weight, have smaller s and h. (Awan and Slavkovic 2021, Theorem 4.1 and Algorithm 2; Kifer, Smith and
-    Thakurta 2012. Awan and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, use rank one without
-    saying so, and bound slope and curvature separately. But a logistic row has s = max(p, 1 - p) and h = p (1 - p),
-    which are never largest at the same time.) The offset o may contain the linear predictor of an earlier release of
-    the coefficients. Then t is the difference from the earlier release, and the ridge penalty is zero at the earlier
-    release.
+    have a lower weight, have smaller s and h. If the largest curvature depends on the response y through a factor s(y),
+    the proof holds with h the curvature divided by s(y), and C the largest ``w |x|_2^2 s(y)`` (see `WeightedLosses`).
+
+    The offset o may contain the linear predictor of an earlier release of the coefficients. Then t is the difference
+    from the earlier release, and the ridge penalty is zero at the earlier release.
+
+    The proof follows Awan and Slavkovic (2021, Theorem 4.1 and Algorithm 2) and Kifer, Smith and Thakurta (2012). Awan
+    and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, and use rank one without saying so. They
+    also bound slope and curvature separately, although s = max(p, 1 - p) and h = p (1 - p) of a logistic row are never
+    largest at the same time.
 
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
     Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the two

@@ -285,6 +285,8 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
     """Return log sums over all placements of boundaries in K gaps: the lists `arrive` and `leave` of (K,) arrays.
 
+    A placement assigns gaps to boundaries in ascending order; a gap may have several boundaries. The weight of a
+    placement is the integral of the unnormalised density over all positions of these boundaries in their gaps.
     ``arrive[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in gaps before gap i, if
     boundary j + 1 is in gap i; j = 0, ..., J - 1. This weight does not include the volume of boundary j + 1.
     ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j for which boundary j is in

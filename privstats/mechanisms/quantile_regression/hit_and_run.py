@@ -11,11 +11,11 @@ rejected, the draw is repeated. If the mass of the bound is larger, the window i
 each step has the conditional law of its line, for every window.
 
 The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance between the law
-of its last state and the target depends on the rows. No bound on this distance is proved. Measured
-(`benchmarks/chain_sweeps.py`, seed 1, three coefficients, 60 rows, 120 chains against exact draws): at rates up to 2 no
-difference is detectable after 200 sweeps, with ties, equal predictors, or a single informative row; at tau = 0.99 and
-the largest rate, 8, two predictors with correlation .999 have a Kolmogorov distance of .21, where sampling error alone
-is up to .16.
+of its last state and the target depends on the rows. No bound on this distance is proved. The script
+`benchmarks/chain_sweeps.py` (seed 1) compares 120 chains of 200 sweeps with exact draws, for three coefficients and 60
+rows. At rates up to 2 no difference is detectable, even with ties, equal predictors, or a single informative row. The
+largest Kolmogorov distance is .21, for two predictors with correlation .999 at tau = 0.99 and the largest rate, 8;
+sampling error alone is up to .16.
 
 The initial state, and the laws of the directions of lines, depend on the rows and are fixed before the chain begins.
 The stationary law does not depend on them.
