@@ -216,12 +216,13 @@ class ChosenQuantile(ABC):
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
         """Return whether the number of rows and the budget are so small that noise probably dominates the estimate.
 
-        Let d be the number of coefficients and n the number of rows. The drawn coefficients have a density proportional
-        to ``exp(-c |score|)``, with 1 / c the noise scale. Near the minimiser the integral of this function is about
-        ``d! 2^d / (c n f)^d / det(E x x')``, for responses of density f (the constant `DENSITY`) and uniform predictors
-        (``det = 3^(1 - d)``). Far from the minimiser the norm of the score is at least n times `least_score`, and the
-        set of possible coefficients has the volume ``(2 theta_bound)^d / d!``. Noise is assumed to dominate unless the
-        integral near the minimiser exceeds the integral far from the minimiser.
+        The drawn coefficients have a density proportional to ``exp(-c |score|)``, where 1 / c is the noise scale. Two
+        integrals of this function are compared, for d coefficients and n rows. The integral near the minimiser is about
+        ``d! 2^d / (c n f)^d / det(E x x')`` for responses of density f. The density is assumed to be `DENSITY`, and the
+        predictors to be uniform, so that the determinant is ``3^(1 - d)``. Far from the minimiser the norm of the score
+        is at least n times `least_score`, and the set of possible coefficients has the volume ``(2 theta_bound)^d /
+        d!``. So the integral there is at most ``exp(-c n least_score)`` times this volume. The result is True unless
+        the first integral is larger than this bound.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])

@@ -199,8 +199,8 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the distribution of norms.
         hidden : float, optional
-            Constant h for scores in bins with counts below the noise level: at most the share ``sqrt(h / m)`` of the
-            norm clipped from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
+            Constant h for the scores in bins with counts below the noise level. At most the share ``sqrt(h / m)`` of
+            the norm that clipping removes from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
         size : float
             Mean ratio of the norm of a row's score to the norm on which the histogram is based.
         """
@@ -394,13 +394,13 @@ def best_clip(
     always : float
         Further bias bound, the same for every candidate threshold.
     unseen_along : float, optional
-        Largest share of the norm clipped from the scores in `unseen` that may affect one coefficient; by default the
-        share for scores in bins with counts below the noise level.
+        Largest share, of the norm that clipping removes from the rare scores, that may affect one coefficient. The
+        default is the share for scores in bins with counts below the noise level.
 
     Notes
     -----
-    Scores of norm l > B whose squared norms add up to S exceed the threshold B by S (l - B) / l^2 in total. This excess
-    is largest at l = 2 B.
+    The squared norms of the rare scores add up to `unseen`, S. If all of them have the norm l > B, there are S / l^2
+    rare scores, and their norms exceed the threshold B by S (l - B) / l^2 in total. This excess is largest at l = 2 B.
     """
     tried, longest = lengths.from_least(m**0.5 / 2), max(float(lengths.lengths[-1]), 1e-300)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along

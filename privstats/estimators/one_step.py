@@ -360,7 +360,8 @@ class Doubts:
     Parameters
     ----------
     remaining : float
-        Norm of the last step, which is multiplied by the Hessian's noise; 0 if `noises` includes the product.
+        Norm of the last step or of its error. The equation has an error equal to the Hessian's noise times a vector of
+        this norm. It is 0 if `noises` includes this error.
     known : ndarray, shape (m,), optional
         Approximate coordinates of theta along unidentified directions; by default the coordinates before the last step.
     noises : tuple of Loading

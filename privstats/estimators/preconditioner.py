@@ -212,10 +212,11 @@ def with_squares_of_products(
 ) -> KnownMoments:
     """Release mean squares of standardised products of columns (stage 0d of the fit).
 
-    The mean squares of products cannot be computed from the released sums of columns. Rows with large products are the
-    longest rows, and they are clipped in the release of the coarse matrix. According to the coarse matrix alone, the
-    variance of a squared column would be about half the true variance. A row contributes ``(z / WIDE)^2`` for each
-    product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most 1.
+    The mean squares of products cannot be computed from the released sums of columns. The second moments that are
+    released later (the coarse matrix) are too small for products, because rows with large products have the largest
+    norms and are clipped. The variance of a squared column would be about half the true variance. A row contributes
+    ``(z / WIDE)^2`` for each product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most
+    1.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)

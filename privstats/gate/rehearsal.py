@@ -249,7 +249,7 @@ class Audit:
         return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 
     def through(self, design: RowMap) -> Audit:
-        """Return an audit of the same synthetic rows, which are mapped to blocks by another design."""
+        """Return an audit of the same synthetic rows, which another `design` maps to vectors of numbers."""
         return Audit(self.frame, design, self.neighbors)
 
     def _rows(self, design: RowMap, *frames: pd.DataFrame) -> BlockRows:

@@ -96,12 +96,13 @@ class DuffMean(Duff):
 
     Privacy: see `Duff`. k(x) is the smallest number k for which the interval of possible means after k changes
     (`mean_levels`) contains x. If rows are added or removed, only sets of changes with at least one addition count, so
-    that k(x) >= 1; k(x) is the dataset distance except at finitely many points. This k(x) also changes by at most 1
-    between neighbours: if k changes, one of them an addition, lead from a data set to the mean x, then k + 1 changes,
-    one of them an addition, lead from each neighbouring data set to x. The intervals are found in O(n) after sorting,
-    instead of by the dynamic program of the paper (see `Duff`). If rows are replaced, the error is up to twice the
-    error of Laplace noise. A grid of more than 2^30 points is coarsened, for every n, to at most 2^30 points, so that
-    no sum of fewer than 2^32 values overflows.
+    that k(x) >= 1. Except at finitely many points x, this is the number of values that must change. It also changes by
+    at most 1 between neighbours: if k changes, one of them an addition, lead from a data set to the mean x, then k + 1
+    changes, one of them an addition, lead from each neighbouring data set to x.
+
+    The intervals are found in O(n) after sorting; Gillenwater and Munoz Medina (2020) use a dynamic program. If rows
+    are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 points is coarsened, for
+    every n, to at most 2^30 points, so that no sum of fewer than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

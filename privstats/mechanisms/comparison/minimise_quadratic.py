@@ -88,14 +88,14 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     subgradient at theta'. With r = A theta' - b + lambda g and delta = theta' - theta*,
 
         delta' A delta = (r - lambda g)' delta - (A theta* - b)' delta
-                      <= \|r\| \|delta\| + lambda (\|theta*\|_1 - \|theta'\|_1) <= \|r\| \|delta\|:
+                      <= \|r\| \|delta\| + lambda (\|theta*\|_1 - \|theta'\|_1) <= \|r\| \|delta\|.
 
-    for three reasons. The last term of the first line is at most 0, because theta* is optimal and theta' lies in the
-    ball. ``g' (theta* - theta')`` is at most the difference of the l1 norms. And either lambda = 0 or ``|theta'|_1 =
-    radius``. Because ``delta' A delta`` is at least ``lambda_min |delta|^2``, it follows that ``|theta - theta*| <= |r|
-    / lambda_min + |theta - theta'|``. The smallest eigenvalue lambda_min is at most every A_jj, so ``|r| + |theta -
-    theta'| min A_jj`` is an upper bound of ``lambda_min |theta - theta*|``. The returned number is an upper bound of
-    this sum.
+    This holds for three reasons. The last term of the first line is at most 0, because theta* is optimal and theta'
+    lies in the ball. ``g' (theta* - theta')`` is at most the difference of the l1 norms. And either lambda = 0 or
+    ``|theta'|_1 = radius``. Because ``delta' A delta`` is at least ``lambda_min |delta|^2``, it follows that ``|theta -
+    theta*| <= |r| / lambda_min + |theta - theta'|``. The smallest eigenvalue lambda_min is at most every A_jj, so ``|r|
+    + |theta - theta'| min A_jj`` is an upper bound of ``lambda_min |theta - theta*|``. The returned number is an upper
+    bound of this sum.
 
     Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of entry j of r, and
     let ``miss = |theta - theta'|_1 / radius``. The computed entry has an error of at most (d + 5) UNIT / (1 - (d + 5)

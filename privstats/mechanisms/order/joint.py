@@ -222,11 +222,12 @@ def draw_between(
 
 @dataclass(eq=False)
 class Window:
-    """The values with ranks in given intervals of ranks (spans), moved to random parts of their grid cells and sorted.
+    """The values with ranks in given intervals of ranks (spans), sorted.
 
-    `values` has the values with ranks start + 1, ..., stop of each span, as part numbers. `labels`, shape (len(values)
-    + 1,), has the ranks of the gaps between these values. The mask `holes` marks the gaps that contain values that were
-    not read. For a marked gap, `labels` has the rank at one end of the gap; for all other gaps, the rank is exact.
+    A value is given as the number of a part of its grid cell; the part is chosen at random. `values` has the values
+    with ranks start + 1, ..., stop of each span. `labels`, shape (len(values) + 1,), has the ranks of the gaps between
+    these values. The mask `holes` marks gaps in which there are values that were not read. The rank of such a gap is
+    the rank at one of its ends; all other ranks are exact.
 
     A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has the intervals of grid
     points whose cells contain values of a span, and `inside` has all values in these cells. All other values are read

@@ -87,13 +87,14 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return a frame whose coordinates are multiples of the fits x'theta, one at each of some distinct vectors x.
+        """Return a frame whose coordinates are multiples of fits x'theta, each for one of the distinct vectors x.
 
-        `x` has the distinct vectors, and `groups` the index of each row's vector. Each fit, minus the fit at the
-        centre, is multiplied by the estimated curvature of the loss with respect to this fit (for a density in the
-        loss, by the root of the curvature), so that the score (or the loss) changes at about the same rate along each
-        axis. If the distinct x are linearly independent, each coordinate changes the fit at one x only. If responses
-        are tied as well, the score is a step function of these fits and is constant between tied responses.
+        `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the fit at theta
+        minus the fit at the centre, multiplied by the estimated curvature of the loss with respect to this fit. The
+        score then changes at about the same rate along each axis. For a density in the loss, the factor is the root of
+        the curvature, so that the loss changes at about the same rate. If the distinct x are linearly independent, each
+        coordinate changes the fit at one x only. If responses are tied as well, the score is a step function of these
+        fits and is constant between tied responses.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -269,8 +270,8 @@ class Pool:
         Score of the decided rows, plus ``-tau x`` for each undecided row. Adding x for each undecided row below the fit
         gives the score of all rows.
     level : float
-        Sum of two numbers at the centre: for each decided row, the linear function that is its loss in the box; and for
-        each undecided row, tau times its residual.
+        Sum over all rows, at the centre. The summand of a decided row is the value of the linear function that equals
+        the row's loss in the box. The summand of an undecided row is tau times the row's residual.
     """
 
     frame: RowFrame
