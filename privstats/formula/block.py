@@ -28,6 +28,7 @@ from privstats.numerics.law import FloatArray
 CHUNK = 8000  # rows computed at a time, so that they fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a product that are computed at a time
 REMEMBERED = 8  # number of public matrices whose summands (see `_summands`) are cached for the next block
+ROUNDING = 1.5 * 2.0 ** (52 - ROW_BITS)  # the sum of this and a number of at most 2^30 is a multiple of 2^-21
 SLOPE_BITS = 52 - ROW_BITS  # bits of the coefficients in a public matrix: sums of products with numbers are exact
 
 Codes = NDArray[np.intp]
@@ -141,10 +142,10 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     """
     tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])
-    linear = [(slice(k, k + 1), slopes[:, k : k + 1]) for k in np.flatnonzero(slopes.any(axis=0)).tolist()]
+    linear = [(slice(k, k + 1), slopes[:, k : k + 1]) for k in np.flatnonzero(slopes.any(axis=0)).tolist() or [0]]
     if on_grid:
         parts = (rounded := _rounded(slopes)), _rounded(slopes - rounded)
-        linear = [(slice(None), part) for part in parts if part.any()]
+        linear = [(slice(None), part) for part in parts if part is rounded or part.any()]
     constant, summands = tables.pop((None, None)).T, []
     for (factor, number), table in tables.items():
         for _, columns in groupby(np.flatnonzero(table.any(axis=0)).tolist(), lambda column: column // TOGETHER):
@@ -213,14 +214,15 @@ class Block:
             are exact or have one summand. For any other sum, the order of additions in the library, and so the last
             bits of the result, might depend on the row's position.
         """
-        on_grid = self.numbers.dtype == np.float32
-        constant, linear, summands = _summands(self.layout, np.asarray(matrix, dtype=float).tobytes(), on_grid)
+        key = np.asarray(matrix, dtype=float).tobytes()
+        constant, ((some, first), *others), summands = _summands(self.layout, key, self.numbers.dtype == np.float32)
         out, many = np.empty((len(constant), len(self))), CHUNK * TOGETHER // min(max(len(constant), 1), TOGETHER)
         for rows in (slice(start, start + many) for start in range(0, len(self), many)):
             numbers = self.numbers[rows].T.astype(np.float64, copy=False)
-            out[:, rows] = constant
-            for some, slopes in linear:
-                out[:, rows] += slopes @ numbers[some]
+            part = np.matmul(first, numbers[some], out=out[:, rows])
+            part += constant
+            for more, slopes in others:
+                part += slopes @ numbers[more]
             for one in summands:
                 table = np.take(one.table, self.codes[one.factor][rows], axis=1, mode="clip")
                 out[one.columns, rows] += table if one.number is None else table * numbers[one.number]
@@ -238,9 +240,5 @@ class Block:
 
 
 def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Return numbers rounded to whole multiples of 2^-21, with NaN replaced by 0; `out` is an array for the result."""
-    rounded: FloatArray = np.multiply(values, 2.0**ROW_BITS, out=out)
-    np.multiply(np.rint(rounded, out=rounded), 2.0**-ROW_BITS, out=rounded)
-    if (missing := np.isnan(rounded)).any():
-        rounded[missing] = 0.0
-    return rounded
+    """Return numbers of at most 2^30, rounded to whole multiples of 2^-21; `out` is an array for the result."""
+    return np.subtract(values + ROUNDING, ROUNDING, out=out, casting="same_kind")

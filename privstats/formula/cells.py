@@ -159,6 +159,11 @@ def _split(moments: Any) -> tuple[Any, Any]:
     return day.astype(np.int64), (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
 
 
+def by_row(column: pd.Series) -> Any:
+    """Return the cells of a column for slices by row, which are arrays if the cells are numbers, else Series."""
+    return column.to_numpy() if _is_numeric(column) else column.iloc
+
+
 def numbers(column: pd.Series) -> FloatArray:
     """Return a column as floats, row by row; NaN for a cell that is not a number and does not spell a number."""
     if _is_numeric(column):
@@ -172,7 +177,7 @@ def _is_numeric(column: pd.Series) -> bool:
 
 def _floats(column: pd.Series) -> FloatArray:
     with np.errstate(all="ignore"):
-        return column.to_numpy(dtype=float)
+        return np.asarray(column, dtype=float)
 
 
 def _number(cell: Any) -> float:

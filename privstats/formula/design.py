@@ -36,7 +36,7 @@ from privstats.formula.points import collinear, cut, shown, synthetic
 from privstats.formula.predictors import Predictor, predictors_of
 from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema, warn_of_strangers
-from privstats.formula.selection import Selection, addend, select
+from privstats.formula.selection import LARGEST_OFFSET, Selection, addend, select
 from privstats.formula.spelled import is_long, linear_predictor, written_number
 from privstats.formula.terms import DesignFactor, Terms, key_of, multiplied, terms_of
 from privstats.formula.values import admit
@@ -192,16 +192,13 @@ class Design:
         rows, present = self._admit(frame, self.reads)
         n = len(present)
         parts = {code: part.values(rows) for code, part in self._made.numeric.items()}
-        kind = np.float64 if self.offset else np.float32  # the 24 bits of float32 suffice for the grid in [-1, 1]
-        numbers = np.empty((n, self.layout.numbers), kind, order="F")
+        # the 24 bits of float32 suffice for the grid in [-1, 1]
+        numbers = np.empty((n, self.layout.numbers), np.float64 if self.offset else np.float32, order="F")
         for k, key in enumerate(self._made.numbers):
             _fill(numbers[:, k], present, multiplied(parts, key), *self._made.scales[k])
         if self._offset is not None:
-            added = self._offset.values(rows)[:, 0]
-            present &= ~np.isnan(added)
-            numbers[:, -2] = on_block_grid(added)
-        response = _numbers_of(self._outcome, rows)
-        _fill(numbers[:, -1], present, response, self.response_center, self.response_half)
+            _fill(numbers[:, -2], present, self._offset.values(rows)[:, 0], 0.0, 1.0, LARGEST_OFFSET)
+        _fill(numbers[:, -1], present, _numbers_of(self._outcome, rows), self.response_center, self.response_half)
         codes = self._made.codes(rows, present)
         present &= self._selection.keeps(rows, n)
         present |= self.complete
@@ -387,12 +384,20 @@ class Design:
         return admit(frame, reads, self._bound, self._bound.complete, clamp)
 
 
-def _fill(out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float) -> None:
-    """Write values, scaled to [-1, 1] and rounded to the grid, to `out`; set `present` to False for rows with NaN."""
+def _fill(
+    out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float, most: float = 1.0
+) -> None:
+    """Write ``(values - center) / half`` to `out`, rounded to the grid and clamped to [-most, most].
+
+    For NaN, 0 is written, and `present` is set to False.
+    """
     scaled = values - center
     scaled /= half
-    present &= ~np.isnan(scaled)
-    out[:] = on_block_grid(scaled.clip(-1.0, 1.0, out=scaled), out=scaled)
+    on_block_grid(scaled, out)
+    if not -most <= out.min(initial=0.0) <= out.max(initial=0.0) <= most:  # a number is NaN or too large
+        missing = np.isnan(out)
+        out[missing], present[missing] = 0.0, False
+        np.clip(out, -most, most, out=out)
 
 
 def _numbers_of(part: NumericFactor | LevelFactor, rows: Mapping[str, Any]) -> FloatArray:

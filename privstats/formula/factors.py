@@ -73,8 +73,7 @@ class NumericFactor:
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
         """Return the expression's values in rows that were checked and clamped, shape (n, 1); NaN where undefined."""
         if isinstance(self.node, ast.Name) and self.node.id == self.code and not isinstance(rows[self.code], Coded):
-            plain_column: FloatArray = rows[self.code]
-            return plain_column[:, None]  # the cells of a plain column were clamped when they were read
+            return np.asarray(rows[self.code])[:, None]  # the cells of a plain column were clamped when they were read
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
         return (self.within.clamp(values) if clamp else values)[:, None]
 

@@ -58,8 +58,7 @@ class Selection:
         """Return the mask, shape (n,), of the rows that satisfy the condition and have a weight that is not missing."""
         kept = np.ones(n, dtype=bool)
         if self.subset is not None:
-            holds = self.subset.values(rows)[:, 0]
-            kept &= ~np.isnan(holds) & (holds != 0)
+            kept &= np.nan_to_num(self.subset.values(rows)[:, 0]) != 0
         if self.weights is not None:
             kept &= ~np.isnan(self.weights.values(rows)[:, 0])
         return kept

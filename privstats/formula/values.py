@@ -88,7 +88,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
         codes = positions(column, known.place)
         return Coded(np.where(codes >= 0, codes, 0), known), codes >= 0
     values = days(column, known.origin) if isinstance(known, Dates) else numbers(column)
-    within, legal = known.meaning, ~np.isnan(values)
+    within, legal = known.meaning, np.equal(values, values)  # False if missing: NaN differs from itself
     assert not isinstance(within, Levels)
     if not legal.all():
         values = np.where(legal, values, within.middle if within.is_finite else 0.0)

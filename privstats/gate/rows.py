@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import PrivacyError, SourceChangedError
 from privstats.formula.block import CHUNK, Block
+from privstats.formula.cells import by_row
 from privstats.formula.declarations import Known
 from privstats.gate.kept import BLOCKS, CELLS, VALUES, Kept, Memory
 from privstats.gate.questions import Question, Sum
@@ -159,19 +160,16 @@ class BlockRows:
         The units are read to choose the rows that are used, and again in each pass over rows that are not in memory: a
         keyed digest checks that each pass reads the same units in the same order.
         """
-        known = self._units is not None and self._units.counting is not None and self.source.in_memory
-        named = None if known else self._units
+        named = None if self.source.in_memory and self._units and self._units.counting is not None else self._units
         names = dict.fromkeys((*design.reads, *([] if named is None else [named.unit])))
         rows, digest = 0, hashlib.blake2b(key=self._key)
         for batch in self.source.batches(tuple(names)):
-            columns = {name: batch[name] for name in names}
+            columns = {name: by_row(batch[name]) for name in names}
             for start in range(0, len(batch), BLOCK_ROWS):
-                # columns stay separate Series, because a new DataFrame would inspect the values to choose a dtype
-                part = {name: column.iloc[start : start + BLOCK_ROWS] for name, column in columns.items()}
-                units = None
-                if named is not None:
-                    units = named.of(part[named.unit])
-                    digest.update(units.tobytes())
+                # columns stay separate, because a new DataFrame would inspect the values to choose a dtype
+                part = {name: column[start : start + BLOCK_ROWS] for name, column in columns.items()}
+                units = None if named is None else named.of(part[named.unit])
+                digest.update(b"" if units is None else units.tobytes())
                 yield {name: part[name] for name in design.reads}, units
             rows += len(batch)
         met = {"rows": rows} if named is None else {"rows": rows, "units": digest.digest()}

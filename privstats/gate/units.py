@@ -57,7 +57,7 @@ class Units:
     def of(self, column: pd.Series) -> IntArray:
         """Return the index of each row's privacy unit (person); -1 for a row without a usable name of a unit."""
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-            names = column.to_numpy(dtype=float)
+            names = np.asarray(column, dtype=float)
             usable = np.abs(names) < LARGEST_NAME
             different, which = np.unique(names[usable], return_inverse=True)
             units = np.full(len(names), -1, dtype=np.int64)

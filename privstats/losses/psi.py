@@ -136,6 +136,10 @@ class _TransformedBlock:
         return self.block.codes
 
     @property
+    def weights(self) -> FloatArray | None:
+        return self.block.weights
+
+    @property
     def weight(self) -> FloatArray:
         return self.block.weight
 

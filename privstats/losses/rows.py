@@ -26,10 +26,17 @@ class RowBlock(Protocol):
     @property
     def codes(self) -> tuple[NDArray[np.intp], ...]: ...
     @property
+    def weights(self) -> FloatArray | None: ...
+    @property
     def weight(self) -> FloatArray: ...
     @property
     def response(self) -> FloatArray: ...
     def times(self, matrix: FloatArray) -> FloatArray: ...
+
+
+def root_weighted(rows: FloatArray, block: RowBlock) -> FloatArray:
+    """Return vectors of rows, each multiplied by the root of the weight of its row."""
+    return rows if block.weights is None else rows * np.sqrt(block.weights)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +72,7 @@ class WeightedLinear:
     matrix: FloatArray
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        return block.times(self.matrix) * np.sqrt(block.weight)[:, None]
+        return root_weighted(block.times(self.matrix), block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +112,8 @@ class RootWeighted:
     matrix: FloatArray
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        root = np.sqrt(block.weight)
-        return np.column_stack([root, block.times(self.matrix) * root[:, None]])
+        rows = np.column_stack([np.ones(len(block.present)), block.times(self.matrix)])
+        return root_weighted(rows, block)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from privstats.numerics.law import FloatArray, IntArray
 
 ROW_BITS = 21  # bits of entries whose products are summed: 2^11 products add up to at most 2^53, exact in float64
 GEMM_ROWS = 2048
+FEW_COLUMNS = 24  # below this number of columns numpy's product of a matrix with itself is slow (BLAS routine syrk)
 SUM_BITS = 40  # bits of entries that are summed: the step of their grid is about 2^-40 times their largest size
 MOST_ROWS = 1 << 20  # largest number of rows summed in int64: entries are at most 2^42 steps, so sums are at most 2^62
 NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise
@@ -89,7 +90,8 @@ def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
     (many, rest), sums = divmod(len(left), GEMM_ROWS), np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
     for shape, rows in (((many, GEMM_ROWS), slice(many * GEMM_ROWS)), ((1, rest), slice(many * GEMM_ROWS, None))):
         a, b = (each[rows].reshape(*shape, each.shape[1]) for each in (left, right))
-        sums += (a.transpose(0, 2, 1) @ b / step).astype(np.int64).sum(axis=0)
+        for some in (slice(1), slice(1, None)) if right.shape[1] < FEW_COLUMNS else (slice(None),):
+            sums[:, some] += (a.transpose(0, 2, 1) @ b[..., some] / step).astype(np.int64).sum(axis=0)
     return sums
 
 

@@ -496,7 +496,7 @@ def under_the_first(rows: FloatArray) -> FloatArray:
     """
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
-    return np.clip(inside, -root, root, out=inside)
+    return inside if (root == 1.0).all() else np.maximum(np.minimum(inside, root), -root)
 
 
 @dataclass(frozen=True)

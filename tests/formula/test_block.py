@@ -161,8 +161,24 @@ def test_an_empty_block_has_no_rows():
     assert block.times(np.eye(block.layout.width)).shape == (0, block.layout.width)
 
 
-def test_no_number_becomes_zero_on_the_grid():
-    assert on_block_grid(np.array([np.nan, 0.3, -1.0])).tolist() == [0.0, np.rint(0.3 * 2**21) / 2**21, -1.0]
+def test_numbers_are_rounded_to_the_nearest_point_of_the_grid():
+    rng = np.random.default_rng(3)
+    some = np.concatenate([rng.uniform(-1, 1, 100_000), rng.uniform(-1000, 1000, 100_000), np.arange(-9, 9) / 2**22])
+    np.testing.assert_array_equal(on_block_grid(some), np.rint(some * 2**21) / 2**21)
+    np.testing.assert_array_equal(on_block_grid(np.array([-1.0, 1.0, 2.0**30])), [-1.0, 1.0, 2.0**30])
+    assert np.isnan(on_block_grid(np.array([np.nan]))).all()
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_value_that_is_no_number_is_zero_on_the_grid_and_no_other_row_changes(complete):
+    domain = Domain({"x": (0, 4), "y": (-1, 1)}, complete=complete)
+    rows = pd.DataFrame({"x": [0.0, 1.3, 4.0, 9.0, -np.inf, 2.0], "y": [0.5, -0.25, 1.0, -3.0, np.inf, 0.1]})
+    design = bind_regression("y ~ x", domain)
+    whole = design.block(rows)
+    odd = design.block(rows.assign(x=[np.nan, *rows["x"][1:]]))
+    assert np.isfinite(odd.numbers).all() and odd.present.tolist() == [complete, *whole.present[1:]]
+    np.testing.assert_array_equal(odd.numbers[1:], whole.numbers[1:])
+    assert (np.abs(whole.numbers) <= 1).all()
 
 
 @pytest.mark.parametrize("offset", [None, "1e3 * k"])

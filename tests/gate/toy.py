@@ -34,7 +34,7 @@ class Toy:
     domain = Domain({"g": ["a", "b"]})
 
     def block(self, columns):
-        numbers = np.column_stack([columns[name].to_numpy(dtype=float) for name in ("x", "y")]) / self.half
+        numbers = np.column_stack([np.asarray(columns[name], dtype=float) for name in ("x", "y")]) / self.half
         group = np.array([{"a": 0, "b": 1}.get(name, -1) for name in columns["g"]])
         present = (~np.isnan(numbers).any(axis=1) & (group >= 0)) | self.complete
         numbers = np.rint(np.clip(np.nan_to_num(numbers), -1, 1) * 2.0**21) / 2.0**21

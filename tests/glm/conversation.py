@@ -16,12 +16,16 @@ from privstats.privacy.promise import Relation
 @dataclass(frozen=True, eq=False)
 class Block:
     z: np.ndarray
-    weight: np.ndarray
+    weights: np.ndarray
     codes: tuple = ()
 
     @property
     def present(self):
         return np.ones(len(self.z), bool)
+
+    @property
+    def weight(self):
+        return self.weights
 
     @property
     def response(self):

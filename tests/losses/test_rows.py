@@ -36,11 +36,15 @@ class Rows:
 
     z: np.ndarray
     codes: tuple
-    weight: np.ndarray
+    weights: np.ndarray
 
     @property
     def present(self):
         return np.ones(len(self.z), dtype=bool)
+
+    @property
+    def weight(self):
+        return self.weights
 
     @property
     def response(self):
