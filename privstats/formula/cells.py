@@ -15,6 +15,7 @@ import decimal
 import fractions
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from operator import is_
@@ -53,7 +54,7 @@ Reading = float | str | bytes | Instant | None
 def cells(column: pd.Series) -> list[Any]:
     """Return a column's values one by one; None for a value that pandas cannot convert."""
     try:
-        return list(column.to_numpy(dtype=object))
+        return column.to_numpy(dtype=object).tolist()
     except Exception:  # for instance a day number out of range; only the cell with this value becomes missing
         return [_cell(column, row) for row in range(len(column))]
 
@@ -217,23 +218,26 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
         return np.append(table, -1)[np.asarray(column.cat.codes, dtype=np.intp)]
     if _is_numeric(column):
         return _numeric_positions(_floats(column), place)
-    at_once = _is_arrow(column.dtype) and len(column) > len(place)
-    return _in_arrow(column, place) if at_once else _by_cell(cells(column), place)
+    codes = _keys(column, place)
+    if len(others := np.flatnonzero(codes < 0)):
+        some = cells(column.iloc[others]) if _is_arrow(column.dtype) else map(cells(column).__getitem__, others)
+        codes[others] = [_place(cell, place) for cell in some]
+    return codes
 
 
-def _by_cell(values: list[Any], place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of cells, given the mapping `place` from values to codes; -1 for a cell without a code.
+def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
+    """Return the codes of cells that are keys of the mapping `place`, looked up in one step; -1 for other cells.
 
-    If all cells have plain built-in types, the cells are looked up in one step. Cells that are not found are converted
-    and looked up one by one. Types are compared by identity, because a comparison or a set of types would run methods
-    of the metaclasses of these types.
+    Types are compared by identity, because a comparison or a set of types would run methods of the metaclasses of these
+    types. If a cell has an unusual type, no cell is looked up here, and all cells have the code -1.
     """
+    if len(column) > len(place):
+        with suppress(Exception):  # pyarrow is not installed, or a cell is not a string
+            return _in_arrow(column, place)
+    values = cells(column)
     plain = all(map(is_, map(type, values), repeat(str))) or {*map(id, map(type, values))} <= PLAIN
     found = map(place.get, values, repeat(-1)) if plain else repeat(-1, len(values))
-    codes = np.fromiter(found, np.intp, len(values))
-    others = np.flatnonzero(codes < 0)
-    codes[others] = [_place(values[row], place) for row in others]
-    return codes
+    return np.fromiter(found, np.intp, len(values))
 
 
 def _is_arrow(dtype: Any) -> bool:
@@ -243,20 +247,22 @@ def _is_arrow(dtype: Any) -> bool:
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of the strings in an Arrow column, given the mapping `place` from values to codes.
+    """Return the codes of the strings in a column that are keys of the mapping `place`, compared as bytes; else -1.
 
-    Strings that are keys of the mapping are compared as bytes; other strings are converted one by one.
+    Strings that are Python objects are joined, and a zero byte marks the end of each string. This runs no methods of
+    their classes. It fails if a cell is not a string or cannot be written as UTF-8, or if a string has a zero byte.
     """
-    import pyarrow as pa  # pyarrow is installed if a column is in Arrow format
-    from pyarrow import compute
+    from pyarrow import LargeStringArray, array, compute, py_buffer
 
     known = [key for key in place if isinstance(key, str)]
-    texts = pa.array(column.array).cast("large_string")
-    found = compute.index_in(texts, value_set=pa.array(known, "large_string"))
-    codes = np.array([*map(place.get, known), -1], np.intp)[found.fill_null(len(known)).to_numpy()]
-    others = np.flatnonzero(codes < 0)
-    codes[others] = _by_cell(cells(column.iloc[others]), place)
-    return codes
+    if _is_arrow(column.dtype):
+        texts, end = array(column.array).cast("large_string"), ""
+    else:
+        joined = ((end := "\0").join(cells(column)) + end).encode()
+        ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == 0).reshape(len(column))
+        texts = LargeStringArray.from_buffers(len(column), py_buffer(np.append(0, ends + 1)), py_buffer(joined))
+    found = compute.index_in(texts, value_set=array([key + end for key in known], "large_string"))
+    return np.array([*map(place.get, known), -1], np.intp)[found.fill_null(len(known)).to_numpy()]
 
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
