@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
 LEAST_P = 1e-100  # smallest p-value if some noise is not normal: Student's quantiles overflow at smaller levels
-HALVINGS = 16  # bisection steps of the search for log p-values; a p-value is then too large by at most .4 %
+ROUNDS, PARTS = 4, 16  # divisions of an interval of log p-values into parts; p-values are too large by at most .4 %
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
 SIMULATED = 0.02  # smallest share of non-normal noise in a variance at which the noise is simulated
 UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability whose quantile can be estimated from the simulated draws
@@ -73,7 +73,8 @@ class ErrorLaw:
 
         X is symmetric and unimodal, so the probability is largest if b is an end of its range (Anderson 1955).
         """
-        return self._upper_tail(distance - self.allowance) + self._upper_tail(distance + self.allowance)
+        near = self._upper_tail(distance - self.allowance)
+        return near + (self._upper_tail(distance + self.allowance) if self.allowance.any() else near)
 
     def _upper_tail(self, u: FloatArray) -> FloatArray:
         """Return the upper tail probability P(X >= u) of each error X, shape (q,)."""
@@ -103,20 +104,24 @@ class ErrorLaw:
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
-        """Return bounds on the half-lengths at levels below `_least`, one level for each error, shape (q,)."""
+        """Return bounds on the half-lengths at levels below `_least`, shape (q,) or (levels, q), for q errors."""
         assert self.far is not None
         rest, freedom, noise = self.far()
         t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), alpha / 2)
         return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return p-values below `_least`: the alphas at which half-lengths are equal to `distance`, by bisection."""
-        low, high = np.full(len(distance), np.log(LEAST_P)), np.full(len(distance), np.log(self._least))
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            contained = self._far_lengths(np.exp(middle)) > distance
-            low, high = np.where(contained, middle, low), np.where(contained, high, middle)
-        return np.exp(high)
+        """Return p-values below `_least`: the alphas at which half-lengths are equal to `distance`.
+
+        In each round, an interval of values of log alpha is divided into parts, and the part that contains the root is
+        kept.
+        """
+        low, width = np.full(len(distance), np.log(LEAST_P)), np.log(self._least) - np.log(LEAST_P)
+        for _ in range(ROUNDS):
+            width /= PARTS
+            levels = low + width * np.arange(1, PARTS)[:, None]
+            low = low + width * (self._far_lengths(np.exp(levels)) > distance).sum(axis=0)
+        return np.exp(low + width)
 
     def _lengths(self, alpha: float) -> FloatArray:
         least = np.zeros_like(self.sd)

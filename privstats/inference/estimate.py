@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -653,13 +653,14 @@ class NormalEstimate(Estimate):
     def error_law(self, R: FloatArray) -> ErrorLaw:
         """Return the distributions of the errors of ``R theta``, R of shape (q, k); cached if R is the identity."""
         one_each = R.shape == self.sampling.shape and np.array_equal(R, np.eye(len(R)))
-        return self._own_law if one_each else self._law_of(R)
+        return self._own_law if one_each else self._law_of(R, lambda: tuple(R @ one for one in self.simulated))
 
     @cached_property
     def _own_law(self) -> ErrorLaw:
-        return self._law_of(np.eye(len(self.names)))
+        return self._law_of(np.eye(len(self.names)), lambda: self.simulated)
 
-    def _law_of(self, R: FloatArray) -> ErrorLaw:
+    def _law_of(self, R: FloatArray, noises: Callable[[], tuple[Loading, ...]]) -> ErrorLaw:
+        """Return the distributions of the errors of ``R theta``; `noises` returns the simulated noises times R."""
         sampling, noise = _quadratic(R, self.sampling), _quadratic(R, self.noise)
         total = sampling + noise
         allowance = sum((a.of(R) for a in self.allowances), self.unidentified_bias(R))
@@ -670,7 +671,7 @@ class NormalEstimate(Estimate):
             allowance,
             lambda normal: self._freedom(R, sampling, normal),
             lambda: self._errors(R, apart=True),
-            lambda: [R @ one for one in self.simulated],
+            noises,
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:

@@ -80,6 +80,7 @@ def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
     return np.asarray(np.interp(z, knots, roots) ** 3, dtype=float)
 
 
+@lru_cache(maxsize=1)  # of a fit's coefficients, for intervals and then for the tails
 def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     """Return draws of the sum of independent noise vectors, one row per draw."""
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
@@ -90,6 +91,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
         for draws in _draws(key, noise, size):
             total[start : start + len(draws), used] += some.of(draws)
             start += len(draws)
+    total.flags.writeable = False
     return total
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,11 @@ def gdp_mu(eps: float, delta: float) -> float:
     _checked("gdp_mu", eps=eps, delta=delta)
     if math.isinf(eps):
         raise BudgetError("gdp_mu needs a finite eps: an infinite one promises nothing")
+    return _gdp_mu(float(eps), float(delta))
 
+
+@lru_cache(maxsize=64)
+def _gdp_mu(eps: float, delta: float) -> float:
     def excess(log_mu: float) -> float:
         return math.log(max(gdp_delta(math.exp(log_mu), eps), 1e-320)) - math.log(delta)
 

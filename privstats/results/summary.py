@@ -182,9 +182,9 @@ class TableValues:
     def of(cls, results: FitNumbers, alpha: float) -> TableValues:
         """Return the columns of numbers of the summary's table for a fit."""
         estimate = results.estimate
-        value, sd, low, high = estimate.coefficients(alpha)
+        value, sd, low, high, p = estimate.contrast(np.eye(len(estimate.names)), alpha)
         with np.errstate(divide="ignore", invalid="ignore"):
-            z, p = estimate.tvalues(), estimate.pvalues()
+            z = estimate.tvalues()
         return cls(value, sd, low, high, estimate.noise_share(), z, p, estimate.bias_bound())
 
     @property
