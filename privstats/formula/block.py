@@ -28,7 +28,7 @@ from privstats.numerics.law import FloatArray
 CHUNK = 8000  # rows computed at a time, so that they fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a product that are computed at a time
 REMEMBERED = 8  # number of public matrices whose summands (see `_summands`) are cached for the next block
-ROUNDING = 1.5 * 2.0 ** (52 - ROW_BITS)  # the sum of this and a number of at most 2^30 is a multiple of 2^-21
+ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # the sum of this and a number of at most 2^30 is a multiple of 2^-21
 SLOPE_BITS = 52 - ROW_BITS  # bits of the coefficients in a public matrix: sums of products with numbers are exact
 
 Codes = NDArray[np.intp]
@@ -241,4 +241,4 @@ class Block:
 
 def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Return numbers of at most 2^30, rounded to whole multiples of 2^-21; `out` is an array for the result."""
-    return np.subtract(values + ROUNDING, ROUNDING, out=out, casting="same_kind")
+    return np.subtract(values + ONTO_GRID, ONTO_GRID, out=out, casting="same_kind")

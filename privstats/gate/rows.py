@@ -13,7 +13,6 @@ from copy import copy
 from typing import Any, Protocol, cast
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from privstats.errors import PrivacyError, SourceChangedError
@@ -51,8 +50,11 @@ class RowMap(Protocol):
     @property
     def complete(self) -> bool: ...
 
-    def block(self, columns: Mapping[str, pd.Series]) -> Block:
-        """Return the block (numbers, and codes of factor levels) of some rows."""
+    def block(self, columns: Mapping[str, Any]) -> Block:
+        """Return the block (numbers, and codes of factor levels) of some rows.
+
+        A column is a Series, or an array if its cells are numbers (`by_row`).
+        """
 
 
 class BlockRows:
@@ -154,7 +156,7 @@ class BlockRows:
             present = self._first.block(columns).present
             yield np.where(present, units, -1), of.hashes(columns, self._first.domain, len(present))
 
-    def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, pd.Series], IntArray | None]]:
+    def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, Any], IntArray | None]]:
         """Return the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and the rows' privacy units.
 
         The units are read to choose the rows that are used, and again in each pass over rows that are not in memory: a
