@@ -85,8 +85,8 @@ class PassWork(Shipped):
 
     def answer(self, number: int, part: RowPart) -> Answer:
         if self.turn not in part.seen:
-            rows = part.seen.get(0) or BlockRows(part, self.first, self.neighbors, self.key)
-            rows.memory = Memory(part.size / BLOCKS)
+            rows = part.seen.get(0) or BlockRows(part.rows, self.first, self.neighbors, self.key)
+            rows.memory = Memory(part.rows.size / BLOCKS)
             part.seen = {0: rows, self.turn: rows.through(self.design) if self.turn else rows}
         rows = part.seen[self.turn]
         found = self.of(rows)
@@ -132,7 +132,7 @@ class UnitCount(Shipped):
         return (self.unit,)
 
     def answer(self, number: int, part: RowPart) -> Answer:
-        return Answer(number, 0, b"", (count_units(self.unit, part.frames),))
+        return Answer(number, 0, b"", (count_units(self.unit, part.rows.frames),))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -36,29 +36,18 @@ class Answer:
     units: tuple[Any, ...] | None
 
 
-class RowPart:
-    """One part of the rows on its machine, with the blocks to which designs have mapped the rows; a copy has no blocks.
+class PartRows:
+    """The rows of a part as a source, which a worker holds in memory.
 
     Parameters
     ----------
     frames : DataFrame or iterable of DataFrame
-
-    Attributes
-    ----------
-    seen : dict
-        The `BlockRows` of this part, mapped with the first design (key 0) and with the present design (key: the number
-        of designs before it).
-    alone : threading.Lock
-        Lock that a task holds while it reads this part. If the answer of a task is lost, the task may still be running
-        when a second task reads this part; without the lock, both tasks would change `seen` at the same time.
     """
 
     in_memory = False
 
     def __init__(self, frames: pd.DataFrame | Iterable[pd.DataFrame]) -> None:
         self.frames = [frames] if isinstance(frames, pd.DataFrame) else list(frames)
-        self.seen: dict[int, Any] = {}
-        self.alone = threading.Lock()
 
     @property
     def n(self) -> int:
@@ -77,11 +66,38 @@ class RowPart:
         """Yield the DataFrames of this part of the rows with all columns, whatever `names` contains."""
         yield from self.frames
 
+
+class RowPart:
+    """One part of the rows on its machine, with the blocks to which designs have mapped the rows; a copy has no blocks.
+
+    The blocks refer to the rows but not to the part. Without such a cycle of references, the memory of a part is free
+    as soon as the worker releases the part; otherwise it would be free when Python next searches for cycles.
+
+    Parameters
+    ----------
+    frames : DataFrame or iterable of DataFrame
+
+    Attributes
+    ----------
+    rows : PartRows
+    seen : dict
+        The `BlockRows` of this part, mapped with the first design (key 0) and with the present design (key: the number
+        of designs before it).
+    alone : threading.Lock
+        Lock that a task holds while it reads this part. If the answer of a task is lost, the task may still be running
+        when a second task reads this part; without the lock, both tasks would change `seen` at the same time.
+    """
+
+    def __init__(self, frames: pd.DataFrame | Iterable[pd.DataFrame]) -> None:
+        self.rows = PartRows(frames)
+        self.seen: dict[int, Any] = {}
+        self.alone = threading.Lock()
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return RowPart, (self.frames,)
+        return RowPart, (self.rows.frames,)
 
     def __sizeof__(self) -> int:
-        return 2 * self.size
+        return 2 * self.rows.size
 
 
 class Work(Protocol):

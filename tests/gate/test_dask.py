@@ -1,6 +1,7 @@
 """Frames of Dask give the bits of a frame, each part once, the same rows in each pass; a failed task tells nothing."""
 
 import asyncio
+import gc
 import logging
 import os
 import pickle
@@ -8,6 +9,7 @@ import signal
 import threading
 import time
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from io import StringIO
@@ -175,6 +177,22 @@ def test_what_is_shipped_shows_and_pickles_no_more_than_it_needs():
     assert not pickle.loads(pickle.dumps(part)).seen
     assert work(3, RowPart([object()])).units is None
     assert UnitCount("nobody")(0, RowPart(frame())).units is None
+
+
+def test_the_memory_of_a_part_is_free_when_the_part_is_released():
+    """A cycle of references would keep rows on a worker after a fit, until Python searches for cycles."""
+    design = ps.plan("lm", "y ~ x", 100, 1, domain={"y": (0, 100), "x": (0, 100)}).public.design
+    part = RowPart(frame())
+    gc.disable()
+    try:
+        for turn in range(3):
+            PartSums(design, design, Neighbors("replace"), b"a secret", turn, ())(0, part)
+        rows, blocks = weakref.ref(part.rows), weakref.ref(part.seen[2])
+        del part
+        assert rows() is None
+        assert blocks() is None
+    finally:
+        gc.enable()
 
 
 def test_a_part_is_read_by_one_task_at_a_time():
