@@ -233,10 +233,10 @@ class Block:
         """The response of each row, which is the last column of `numbers`, shape (n,)."""
         return self.numbers[:, -1].astype(np.float64, copy=False)
 
-    @cached_property
+    @property
     def weight(self) -> FloatArray:
-        """Weight of each row, in [0, 1], shape (n,)."""
-        return np.ones(len(self)) if self.weights is None else self.weights
+        """Weight of each row, in [0, 1], shape (n,); weights of 1 take the memory of one number."""
+        return np.broadcast_to(np.float64(1.0), len(self)) if self.weights is None else self.weights
 
 
 def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:

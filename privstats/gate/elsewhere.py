@@ -86,7 +86,7 @@ class PassWork(Shipped):
     def answer(self, number: int, part: RowPart) -> Answer:
         if self.turn not in part.seen:
             rows = part.seen.get(0) or BlockRows(part.rows, self.first, self.neighbors, self.key)
-            rows.memory = Memory(part.rows.size / BLOCKS)
+            rows.memory, rows.again = Memory(part.rows.most / BLOCKS), part.again
             part.seen = {0: rows, self.turn: rows.through(self.design) if self.turn else rows}
         rows = part.seen[self.turn]
         found = self.of(rows)
@@ -118,7 +118,7 @@ class Taken(PassWork):
     take: Callable[[FloatArray], Any]
 
     def of(self, rows: BlockRows) -> tuple[Any, ...]:
-        return tuple(rows.values(self.question).scan(self.take))
+        return tuple(map(self.take, rows.values(self.question).made()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

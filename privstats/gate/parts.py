@@ -13,6 +13,7 @@ import pandas as pd
 from privstats.errors import PrivacyError, SourceChangedError
 
 PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds: longest wait for running tasks of a failed pass, and time between checks
+CELL_BYTES = 9  # bytes of a cell as a number or code, and of a row's mark in the mask of used rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,8 +56,13 @@ class PartRows:
 
     @property
     def size(self) -> int:
-        """Size of the frames of rows in bytes, which limits the size of the blocks that are kept."""
+        """Size of the frames of rows in bytes."""
         return sum(int(frame.memory_usage(index=False).sum()) for frame in self.frames)
+
+    @property
+    def most(self) -> int:
+        """Largest size of the blocks that are kept, in bytes; rows without transformed columns always fit."""
+        return CELL_BYTES * sum(frame.size for frame in self.frames)
 
     def steady(self) -> bool:
         """Return True: the rows are the same in each pass."""
@@ -76,6 +82,8 @@ class RowPart:
     Parameters
     ----------
     frames : DataFrame or iterable of DataFrame
+    again : bool, optional
+        Whether another pass may read this object; if not, no blocks are kept.
 
     Attributes
     ----------
@@ -88,16 +96,16 @@ class RowPart:
         when a second task reads this part; without the lock, both tasks would change `seen` at the same time.
     """
 
-    def __init__(self, frames: pd.DataFrame | Iterable[pd.DataFrame]) -> None:
-        self.rows = PartRows(frames)
+    def __init__(self, frames: pd.DataFrame | Iterable[pd.DataFrame], again: bool = True) -> None:
+        self.rows, self.again = PartRows(frames), again
         self.seen: dict[int, Any] = {}
         self.alone = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RowPart, (self.rows.frames,)
+        return RowPart, (self.rows.frames, self.again)
 
     def __sizeof__(self) -> int:
-        return 2 * self.rows.size
+        return self.rows.size + self.rows.most
 
 
 class Work(Protocol):

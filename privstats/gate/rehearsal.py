@@ -193,8 +193,8 @@ class _ManyValues(RowValues):
         super().__init__(rows, question)
         self._times = times
 
-    def _made(self) -> Iterator[FloatArray]:
-        once = np.concatenate(list(super()._made()))
+    def made(self) -> Iterator[FloatArray]:
+        once = np.concatenate(list(super().made()))
         yield np.repeat(once, max(1, min(self._times, MOST_SYNTHETIC // max(1, len(once)))), axis=0)
 
 

@@ -180,8 +180,8 @@ class BlockRows:
 
 
 def _size(block: Block) -> int:
-    """Return the size of a block of rows in bytes, or an upper bound of it."""
-    return block.numbers.nbytes + 8 * len(block.numbers) * (len(block.codes) + 2)
+    """Return the size of a block of rows in bytes."""
+    return sum(one.nbytes for one in (block.present, block.numbers, *block.codes, block.weights) if one is not None)
 
 
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
@@ -301,9 +301,10 @@ class RowValues:
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
         """Apply the function `take` to the vectors of a block of rows; return the results block by block."""
-        return map(take, self._kept.again(self._made()))
+        return map(take, self._kept.again(self.made()))
 
-    def _made(self) -> Iterator[FloatArray]:
+    def made(self) -> Iterator[FloatArray]:
+        """Compute the vectors of the rows that are used, and keep none of them."""
         for block, units in self._rows.blocks():
             yield self._question.within.project(counting(self._question, block, units)[0])
 

@@ -107,7 +107,7 @@ class PartTask:
         number = _number()
         try:
             named = (pa.RecordBatch.from_arrays(rows.columns, names=self.work.reads) for rows in unpacked(batches))
-            answer = self.work(number, RowPart(frames_of(named)))
+            answer = self.work(number, RowPart(frames_of(named), again=False))
         except Exception:  # the text of an Arrow error may depend on the rows, so it is not shown
             answer = Answer(number, 0, b"", None)
         row = [answer.part], [answer.rows], [answer.digest], [pickle.dumps(answer.units)]

@@ -219,8 +219,8 @@ class _Repeated(RowValues):
         super().__init__(rows, question)
         self._many = many
 
-    def _made(self) -> Iterator[FloatArray]:
-        once = np.concatenate(list(super()._made()))
+    def made(self) -> Iterator[FloatArray]:
+        once = np.concatenate(list(super().made()))
         share = len(once) / max(1, self._rows.source.n)
         yield np.resize(once, (round(share * self._many), once.shape[1]))
 

@@ -195,6 +195,24 @@ def test_the_memory_of_a_part_is_free_when_the_part_is_released():
         gc.enable()
 
 
+@pytest.mark.parametrize("kind", ["numbers", "truth values", "groups"])
+def test_blocks_of_a_part_are_made_once(kind):
+    """A block may be larger than its rows: a truth value has one byte in a frame."""
+    rows, domain = pd.DataFrame({"y": np.arange(500) % 2.0, "b": np.arange(500) % 2 == 0}), {"y": (0, 1), "b": bool}
+    verb, model = {
+        "numbers": ("quantile", "y"),
+        "truth values": ("glm", "b ~ y"),
+        "groups": ("mean", "y ~ b"),
+    }[kind]
+    design = ps.plan(verb, model, 500, 1, domain=domain).public.design
+    for again in (True, False):
+        part = RowPart(rows[list(design.reads)], again)
+        for _ in range(2):
+            PartSums(design, design, Neighbors("replace"), b"a secret", 0, ())(0, part)
+        kept = part.seen[0]._kept
+        assert (kept is not None and kept._items is not None) is again
+
+
 def test_a_part_is_read_by_one_task_at_a_time():
     """Two would choose the rows of units, and keep blocks, with one another's numbers."""
 

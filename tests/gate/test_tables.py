@@ -282,7 +282,7 @@ def test_rows_that_are_changed_in_a_table_between_passes_are_noticed_by_their_nu
 
 class _Block:
     def __init__(self, numbers):
-        self.numbers, self.codes = numbers, ()
+        self.present, self.numbers, self.codes, self.weights = np.ones(len(numbers), dtype=bool), numbers, (), None
 
     def __len__(self):
         return len(self.numbers)

@@ -22,6 +22,7 @@ class Block:
     present: np.ndarray
     numbers: np.ndarray
     codes: tuple
+    weights: None = None
 
 
 @dataclass(frozen=True)
