@@ -87,7 +87,7 @@ class QuantileModel(Regression):
         noise = given.pop("noise", None)
         refuse_scales(design)
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
-        each = 2 * min(min(tau, 1 - tau) for tau in self.tau) * public.rows_of_each
+        each = self._rows_of_each(promise, len(design.names), rows)
         auto, because = self._auto(promise, noise, len(design.names), each, intervals)
         if auto == "newton" and not public.carries(QuantileSteps(noises_of(promise, None, "", ())[0], self.tau)):
             auto = "kng" if exact_for(len(design.names)) and noise in (None, *NORMS) else "objpert"
@@ -111,13 +111,24 @@ class QuantileModel(Regression):
         choice = chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
         return public.carried(choice, "mech='objpert'")
 
+    def _rows_of_each(self, promise: Promise, coefficients: int, rows: int | None) -> float:
+        """Return a measure of the information per coefficient at the tau furthest from 1/2.
+
+        The measure is ``2 min(tau, 1 - tau) rows eps / coefficients``, as in `FEW_ROWS`. It is infinite if the budget
+        is not in eps, or the number of rows is private.
+        """
+        if promise.normal or rows is None:
+            return np.inf
+        beyond = 2 * min(min(tau, 1 - tau) for tau in self.tau)
+        return beyond * rows * promise.as_pure().eps / coefficients
+
     def _auto(
         self, promise: Promise, noise: str | None, coefficients: int, each: float, intervals: bool
     ) -> tuple[str, str]:
         """Return the method that mech="auto" stands for, and the reason for the choice.
 
-        The choice depends on `each`, a public measure of the information per coefficient at the tau furthest from 1/2:
-        ``2 min(tau, 1 - tau) rows eps / coefficients``. A sampler that uses a Markov chain is never chosen.
+        The choice depends on `each`, a public measure of the information per coefficient (`_rows_of_each`). A sampler
+        that uses a Markov chain is never chosen.
 
         Intervals of the exact sampler are about as short as intervals of Newton steps if the predictors fill their
         bounds. They are many times longer if the values of the predictors cover only a fifth of the range between the

@@ -26,7 +26,7 @@ from privstats.estimators.plain_perturbation import PlainPerturbedLikelihood
 from privstats.estimators.sufficient_statistics import SufficientStatistics
 from privstats.formula.design import Design, bind_regression
 from privstats.losses.base import HuberLoss
-from privstats.losses.families import Family, LogLink, Poisson, family_of
+from privstats.losses.families import Family, LogLink, family_of
 from privstats.losses.mestimators import LogCosh, PseudoHuber
 from privstats.losses.psi import Likelihood
 from privstats.mechanisms.additive.cube import Cube
@@ -73,10 +73,6 @@ MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: noise of the coarse matrix (the first released second moments) below which Newton steps are as precise as the
 # minimiser of a perturbed loss.
 AMPLE = 0.001
-# COUNTS_BY_STEPS: limits of rows x eps / (number of coefficients) between which a model of counts takes Newton steps.
-# There, steps give intervals of more coefficients than the minimiser of a perturbed loss. With fewer rows, intervals of
-# steps cover too little; with more rows, intervals of the minimiser are shorter.
-COUNTS_BY_STEPS = (200.0, 500.0)
 # OF_BOX: options of objective perturbation without whitening, for rows scaled by their bounds. With whitening,
 # objective perturbation does not have these options.
 # EXACT: noise of the coarse matrix (the first released second moments) below which whitening is unnecessary.
@@ -181,16 +177,6 @@ class Carrying:
         if OF_BOX & set(options):
             return False
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
-
-    @property
-    def rows_of_each(self) -> float:
-        """Return rows x eps / (number of coefficients), a measure of the information about a coefficient.
-
-        It is infinite if the budget is not in eps, or the number of rows is private.
-        """
-        if self.promise.normal or self.rows is None:
-            return float("inf")
-        return self.rows * self.promise.as_pure().eps / self.columns
 
     def is_ample(self, by: Noises, design: Design) -> bool:
         """Return whether intervals of Newton steps are about as short as intervals of a perturbed minimiser.
@@ -540,12 +526,9 @@ class GeneralizedLinearModel(Regression):
         elif isinstance(family, LogLink):
             public.refuse_minimiser(mech, design, noise)
         auto, because = "newton", "the method for this family under this budget"
-        least, most = COUNTS_BY_STEPS
         if logit and not (promise.normal and public.carries(LikelihoodSteps(by))):
             auto, because = "objpert", "shortest expected intervals for this family under this budget"
             because = because if intervals else "the whole budget for one question"
-        elif perturbs and isinstance(family, Poisson) and least <= public.rows_of_each < most:
-            because = "intervals of more coefficients are expected with these rows and this budget"
         elif perturbs and not public.is_ample(by, design):
             auto, because = "objpert", "shortest expected intervals for this family under this budget"
         choice = chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")

@@ -5,7 +5,6 @@ import pytest
 import statsmodels.api as sm
 from scipy.special import expit
 
-import privstats as ps
 from privstats.errors import OptionError
 from privstats.losses.families import FAMILIES, Gamma, Logit, Poisson, Probit, family_of
 from privstats.losses.psi import CheckLoss, Likelihood
@@ -143,20 +142,3 @@ def test_smoothed_check_scores_are_means_of_check_scores_over_the_kernel(tau):
     np.testing.assert_allclose(smooth.psi(eta, y), mean, atol=1e-3)
     assert np.abs(smooth.psi(eta, y)).max() <= smooth.largest(1.0)
     assert smooth.slope(eta, y).max() == smooth.largest_slope == pytest.approx(1 / (2 * h))
-
-
-@pytest.mark.parametrize(
-    ("n", "options", "mech"),
-    [
-        (500, {"eps": 1.0}, "objpert"),
-        (1_000, {"eps": 1.0}, "newton"),
-        (250, {"eps": 4.0}, "newton"),
-        (2_000, {"eps": 1.0}, "objpert"),
-        (1_000, {"eps": 1.0, "family": "gamma"}, "objpert"),
-        (2_000, {"mu": 1.0}, "newton"),
-    ],
-)
-def test_counts_take_steps_where_these_give_intervals_of_more_coefficients(n, options, mech):
-    domain = {"x": (-5, 5), "z": (-5, 5), "y": (0.1, 50)}
-    plan = ps.plan("glm", "y ~ x + z", n, domain=domain, **{"family": "poisson", **options})
-    assert plan.choice.mech == mech
