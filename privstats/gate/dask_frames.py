@@ -31,6 +31,7 @@ PLAIN_STEPS: tuple[str, ...] = (
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 NAME = "privstats"  # name of the tasks of a pass
+JOINED_BYTES = 1 << 24  # Dask joins Parquet files of fewer bytes than this to one part, which copies their rows
 TASK_BYTES = 1 << 26  # largest total size, in bytes, of several parts that one task has in memory
 MESSAGES = set[str]()  # on a worker: names of the tasks of messages that wait for a thread or are running
 TRIES, PAUSE = 5, 0.3  # number of attempts to contact all workers; seconds in which Dask notices a lost worker
@@ -134,8 +135,12 @@ class DaskFrame:
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
+        import dask
+
         own = f"privstats-{uuid4()}"  # unique, so that simultaneous fits do not share parts
-        return list(frame.map_partitions(RowPart, meta=(None, object), enforce_metadata=False, token=own).to_delayed())
+        rows = frame.map_partitions(RowPart, meta=(None, object), enforce_metadata=False, token=own)
+        with dask.config.set({"dataframe.parquet.minimum-partition-size": JOINED_BYTES}):
+            return list(rows.to_delayed())
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
