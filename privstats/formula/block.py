@@ -142,7 +142,8 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     """
     tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])
-    linear = [(slice(k, k + 1), slopes[:, k : k + 1]) for k in np.flatnonzero(slopes.any(axis=0)).tolist() or [0]]
+    linear = [(slice(k, k + 1), slopes[:, k : k + 1]) for k in np.flatnonzero(slopes.any(axis=0)).tolist()]
+    linear = linear or [(slice(0), slopes[:, :0])]
     if on_grid:
         parts = (rounded := _rounded(slopes)), _rounded(slopes - rounded)
         linear = [(slice(None), part) for part in parts if part is rounded or part.any()]

@@ -30,6 +30,7 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
+CONVERTS = "pyarrow_strings_enabled"  # parameter of plan steps: whether to convert columns of objects to texts
 NAME = "privstats"  # name of the tasks of a pass
 JOINED_BYTES = 1 << 24  # Dask joins Parquet files of fewer bytes than this to one part, which copies their rows
 TASK_BYTES = 1 << 26  # largest total size, in bytes, of several parts that one task has in memory
@@ -272,6 +273,23 @@ def chooses_columns(frame: Any) -> bool:
     steps = list(frame.expr.walk())
     chosen = [step.operand(name) for step in steps for name in ("filters", "_partitions") if name in step._parameters]
     return not any(chosen) and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
+
+
+def as_given(frame: Any) -> Any:
+    """Return the Dask DataFrame without Dask's own conversion of object columns to texts.
+
+    The conversion fails at a cell that is no valid text, so that a single row would decide whether a fit fails. Without
+    it, cells are read as those of a pandas DataFrame.
+    """
+    from dask.dataframe.dask_expr import new_collection
+
+    plan = frame.expr
+    for step in list(plan.walk()):
+        if type(step).__name__ == "ArrowStringConversion":
+            plan = plan.substitute(step, step.frame)
+        elif CONVERTS in step._parameters:
+            plan = plan.substitute(step, step.substitute_parameters({CONVERTS: False}))
+    return new_collection(plan)
 
 
 @contextmanager

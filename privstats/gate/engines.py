@@ -163,7 +163,7 @@ def _dask(frame: Any) -> DaskFrame:
     """Return the source of the rows of a Dask DataFrame."""
     if not dask_frames.chooses_columns(frame):
         raise OptionError(FILTERED)
-    return DaskFrame(frame)
+    return DaskFrame(dask_frames.as_given(frame))
 
 
 def _spark(frame: Any) -> SparkFrame:

@@ -156,6 +156,11 @@ def test_the_parts_of_a_product_with_numbers_on_the_grid_are_exact_and_nothing_i
     np.testing.assert_allclose(sum(parts), slopes, rtol=0, atol=2.0**-60 * np.abs(slopes).sum(axis=0).max())
 
 
+def test_a_product_with_zeros_is_zero_at_infinite_numbers():
+    block = Block(np.ones(2, bool), np.array([[np.inf], [1.0]]), (), Layout(1, (Term((0,), 0, None, UNIT, ZERO),), 1))
+    assert block.times(np.zeros((1, 2))).tolist() == [[0, 0], [0, 0]]
+
+
 def test_an_empty_block_has_no_rows():
     block = bind_regression("y ~ g * x", DOMAIN).block(frame(5).iloc[:0])
     assert block.times(np.eye(block.layout.width)).shape == (0, block.layout.width)

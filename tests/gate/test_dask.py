@@ -32,6 +32,7 @@ from tests.conftest import thinned
 from tests.every import CALLS
 from tests.gate.clusters import MEANT, bits, data_of
 
+dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'privstats[dask]'")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'privstats[dask]'")
 distributed = pytest.importorskip(
     "distributed", reason="Dask's scheduler is not installed: pip install 'privstats[dask]'"
@@ -73,6 +74,25 @@ def test_units_come_together_in_one_part(name):
         fit, whole = (CALLS[name](rows, rng=1, **more) for rows in (in_parts(data), data))
         assert bits(fit) == bits(whole)
         assert fit.facts.units == whole.facts.units
+
+
+PARTS = {
+    "from a frame": lambda rows: in_parts(rows, 2),
+    "from a function": lambda rows: dd.from_map(lambda k: rows.iloc[20 * k : 20 * k + 20], range(2)),
+    "delayed": lambda rows: dd.from_delayed([dask.delayed(rows)], meta=rows.iloc[:0]),
+}
+
+
+@pytest.mark.parametrize("make", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("odd", ["\ud800", b"\xff", 7, None, (1, 2)], ids=repr)
+@pytest.mark.parametrize("column", ["g", "who"])
+def test_a_cell_that_is_no_text_is_read_as_in_a_frame(make, odd, column):
+    """Dask would make texts of objects before a fit reads them, and fail at the first two."""
+    data = data_of().iloc[:40].reset_index(drop=True)
+    data[column] = data[column].astype(str).astype(object)
+    data.at[3, column] = odd
+    more = {} if column == "g" else MEANT
+    assert bits(CALLS["mean by group"](make(data), rng=1, **more)) == bits(CALLS["mean by group"](data, rng=1, **more))
 
 
 def test_names_that_are_equal_go_to_one_part_whatever_their_types():
