@@ -240,6 +240,6 @@ class Block:
         return np.broadcast_to(np.float64(1.0), len(self)) if self.weights is None else self.weights
 
 
-def on_block_grid(values: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Return numbers of at most 2^30, rounded to whole multiples of 2^-21; `out` is an array for the result."""
-    return np.subtract(values + ONTO_GRID, ONTO_GRID, out=out, casting="same_kind")
+def on_block_grid(values: FloatArray) -> FloatArray:
+    """Return numbers of at most 2^30, rounded to whole multiples of 2^-21."""
+    return np.subtract(rounded := values + ONTO_GRID, ONTO_GRID, out=rounded)

@@ -160,19 +160,20 @@ def _split(moments: Any) -> tuple[Any, Any]:
     return day.astype(np.int64), (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
 
 
-def by_row(column: pd.Series) -> Any:
+def by_row(column: Any) -> Any:
     """Return the cells of a column for slices by row, which are arrays if the cells are numbers, else Series."""
-    return column.to_numpy() if _is_numeric(column) else column.iloc
+    return np.asarray(column) if is_numeric(column) else column.iloc
 
 
 def numbers(column: pd.Series) -> FloatArray:
     """Return a column as floats, row by row; NaN for a cell that is not a number and does not spell a number."""
-    if _is_numeric(column):
+    if is_numeric(column):
         return _floats(column)
     return np.array([*map(_number, cells(column))], dtype=float)
 
 
-def _is_numeric(column: pd.Series) -> bool:
+def is_numeric(column: Any) -> bool:
+    """Return whether a Series or array has cells of one of numpy's types of numbers or truth values."""
     return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
 
 
@@ -216,7 +217,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     if isinstance(column.dtype, pd.CategoricalDtype):
         table = positions(pd.Series(column.cat.categories), place)
         return np.append(table, -1)[np.asarray(column.cat.codes, dtype=np.intp)]
-    if _is_numeric(column):
+    if is_numeric(column):
         return _numeric_positions(_floats(column), place)
     codes = _keys(column, place)
     if len(others := np.flatnonzero(codes < 0)):

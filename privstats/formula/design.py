@@ -393,7 +393,7 @@ def _fill(
     """
     scaled = values - center
     scaled /= half
-    on_block_grid(scaled, out)
+    out[:] = on_block_grid(scaled)
     if not -most <= out.min(initial=0.0) <= out.max(initial=0.0) <= most:  # a number is NaN or too large
         missing = np.isnan(out)
         out[missing], present[missing] = 0.0, False

@@ -64,7 +64,7 @@ class Interval:
 
     def clamp(self, values: FloatArray) -> FloatArray:
         """Return `values`, with values outside the interval moved to the nearest bound; NaN stays NaN."""
-        return np.clip(values, self.lo, self.hi)
+        return values.clip(self.lo, self.hi)
 
     def __contains__(self, value: float) -> bool:
         return self.lo <= value <= self.hi

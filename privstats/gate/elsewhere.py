@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 
 from privstats.errors import OptionError, PrivacyError
+from privstats.gate.arrow import Rows
 from privstats.gate.gate import readable
 from privstats.gate.kept import BLOCKS, Memory
 from privstats.gate.parts import Answer, Elsewhere, RowPart, Work, gather
@@ -263,7 +263,7 @@ def _units_of(source: Any, unit: str) -> int:
     return sum(units for (units,) in gather(answers, parts.parts, {}).values())
 
 
-def count_units(unit: str, frames: Iterable[pd.DataFrame]) -> int:
+def count_units(unit: str, frames: Iterable[Rows]) -> int:
     """Return the number of privacy units (persons) in some frames of rows."""
     units = Units(unit, 1, b"")
     for frame in frames:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from privstats.errors import OptionError
 from privstats.formula.block import CHUNK
-from privstats.gate.arrow import is_stream, streamed
+from privstats.gate.arrow import ByName, Rows, is_stream, streamed
 from privstats.gate.engines import columnar
 from privstats.gate.tables import Columnar
 
@@ -58,10 +58,10 @@ class Batches:
     asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls `make` before the charge to the ledger
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass
-    _pass: Generator[pd.DataFrame, None, None] | None = field(
+    _pass: Generator[Any, None, None] | None = field(
         default=None, init=False
     )  # generator of the first pass, while this pass is open
-    _next: Iterable[pd.DataFrame] | None = field(default=None, init=False)  # frames of the next pass
+    _next: Iterable[Rows] | None = field(default=None, init=False)  # frames of the next pass
 
     @property
     def n(self) -> int:
@@ -91,18 +91,18 @@ class Batches:
                     )
         return self._head
 
-    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Rows]:
         self._leave()
         made, self._next = self._next, None
         with closing(self._read(self._begin(names) if made is None else made, plainly)) as frames:
             yield from joined(frames)
 
-    def _begin(self, names: Sequence[str] | None) -> Iterable[pd.DataFrame]:
+    def _begin(self, names: Sequence[str] | None) -> Iterable[Rows]:
         """Return the frames of a new pass over the rows."""
         return self.make()
 
     @staticmethod
-    def _read(made: Any, asked: Asked) -> Generator[pd.DataFrame, None, None]:
+    def _read(made: Any, asked: Asked) -> Generator[Any, None, None]:
         """Yield the DataFrames in `made`, the result of a user's function, one by one; close `made` at the end.
 
         `asked` calls the functions of the user, and passes on or hides their errors.
@@ -113,7 +113,7 @@ class Batches:
         frames = asked(lambda: iter(streamed(made)))
         try:
             while (frame := asked(lambda: next(frames, end))) is not end:
-                if not isinstance(frame, pd.DataFrame):
+                if not isinstance(frame, pd.DataFrame | ByName):
                     raise OptionError("data() returns an iterable whose items are not DataFrames")
                 yield frame
         finally:
@@ -128,10 +128,19 @@ class Batches:
             self._pass, self._met = None, -1
 
 
-def joined(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Yield the frames; small frames with columns of the same types are joined, up to `READ_ROWS` rows."""
+def joined(frames: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield the frames; small frames with columns of the same types are joined, up to `READ_ROWS` rows.
+
+    A large frame is yielded before the next one is read, while its cells are in the processor's cache.
+    """
     waiting: list[pd.DataFrame] = []
     for frame in frames:
+        if isinstance(frame, ByName) or len(frame) > READ_ROWS:
+            if waiting:
+                yield _one(waiting)
+                waiting = []
+            yield frame
+            continue
         if waiting and (sum(map(len, waiting)) + len(frame) > READ_ROWS or not frame.dtypes.equals(waiting[0].dtypes)):
             yield _one(waiting)
             waiting = []
@@ -172,7 +181,7 @@ class ColumnReader(Own):
 
     source: Columnar
 
-    def _begin(self, names: Sequence[str] | None) -> Iterable[pd.DataFrame]:
+    def _begin(self, names: Sequence[str] | None) -> Iterable[Rows]:
         return self.source.batches(names)
 
     def steady(self) -> bool:

@@ -29,7 +29,7 @@ class Passes(Protocol):
     @property
     def in_memory(self) -> bool: ...
 
-    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Any]:
         """Return the rows as frames of any size, in the same order in each pass.
 
         A frame has at least the columns `names`, or all columns if `names` is None.

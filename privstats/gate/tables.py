@@ -17,9 +17,9 @@ from urllib.parse import unquote
 import pandas as pd
 
 from privstats.errors import SourceChangedError
-from privstats.gate.arrow import BATCH_ROWS, frame_of, frames_of, whole_batches
+from privstats.gate.arrow import BATCH_ROWS, Rows, by_name, frame_of, whole_batches
 
-BUFFER = 1 << 18  # bytes of a column that are read at a time
+BUFFER = 1 << 16  # bytes of a column that are read at a time
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -31,7 +31,7 @@ class Columnar(Protocol):
     @property
     def n(self) -> int: ...
     def head(self) -> pd.DataFrame: ...
-    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Rows]:
         """Return the rows as frames with the columns `names`; all columns if `names` is None."""
 
 
@@ -61,9 +61,9 @@ class ArrowTable:
     def head(self) -> pd.DataFrame:
         return _head(self.table.schema)
 
-    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Rows]:
         table = self.table if names is None else self.table.select(list(names))
-        yield from frames_of(table.to_batches())
+        yield from _columns(table.to_batches())
 
 
 @dataclass(eq=False, repr=False)
@@ -82,13 +82,13 @@ class DuckTable:
 
         return _head(table(self.relation.limit(0)).schema)
 
-    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Rows]:
         from duckdb import ColumnExpression
         from pyarrow import RecordBatchReader
 
         chosen = self.relation if names is None else self.relation.select(*map(ColumnExpression, names))
         with RecordBatchReader.from_stream(chosen) as reader:
-            yield from frames_of(reader)
+            yield from _columns(reader)
 
 
 @dataclass(eq=False, repr=False)
@@ -140,7 +140,7 @@ class ParquetFiles:
         offered = [name for name in names if self.only is None or name in self.only]
         return frame_of(offered, [pa.array([], _common(kinds[name])) for name in offered])
 
-    def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Rows]:
         wanted = list(self.head().columns) if names is None else list(names)
         for file, keys in self._unchanged():
             try:
@@ -175,7 +175,7 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
     return found
 
 
-def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
+def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Rows]:
     """Return the columns `wanted` of a file batch by batch; a pyarrow scan would hold a whole row group in memory.
 
     `keys` has the values of the columns that are given by the names of folders.
@@ -189,7 +189,12 @@ def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -
         for batch in whole_batches(parquet.iter_batches(BATCH_ROWS, columns=named, use_threads=False)):
             others = {name: pa.scalar(keys.get(name), pa.string()) for name in wanted if name not in named}
             others = {name: pa.repeat(value, batch.num_rows) for name, value in others.items()}
-            yield frame_of(wanted, [batch.column(name) if name in named else others[name] for name in wanted])
+            yield by_name(wanted, [batch.column(name) if name in named else others[name] for name in wanted])
+
+
+def _columns(batches: Iterable[Any]) -> Iterator[Rows]:
+    """Yield the columns of Arrow record batches; small batches are joined, and large batches are split."""
+    return (by_name(batch.schema.names, batch.columns) for batch in whole_batches(batches))
 
 
 def _head(schema: Any) -> pd.DataFrame:

@@ -180,9 +180,9 @@ def squared_length(rows: FloatArray) -> FloatArray:
 
     Squares are added column by column, so that the rounding of a row's sum does not depend on the row's position.
     """
-    total = np.zeros(len(rows))
+    total, square = np.zeros(len(rows)), np.empty(len(rows))
     for column in rows.T:
-        total += column * column
+        total += np.multiply(column, column, out=square)
     return total
 
 
@@ -201,7 +201,7 @@ def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     """
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
-        if not (squared < 1e300).all():
+        if not squared.max(initial=0.0) < 1e300:  # NaN if a square is NaN
             rows = clipped(rows, -1e150, 1e150)  # so that squares are finite; rows with smaller entries do not change
             squared = squared_length(rows)
         if (outside := squared > radius * radius).any():

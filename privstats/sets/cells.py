@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from privstats.errors import OptionError
 from privstats.numerics.exact import SUM_BITS, Total, multiples
 from privstats.numerics.law import FloatArray, IntArray
-from privstats.sets.base import Set, clipped, known, onto_ball, positive_radius, squared_length
+from privstats.sets.base import Set, clipped, known, positive_radius, squared_length
 
 COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of counts; far below 1, because the noise is not a whole number
 HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
-FARTHEST = 1e150  # longer vectors are scaled down to this norm before norms are squared, so that squares are finite
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
 
@@ -119,7 +118,8 @@ class Shells(OneHot):
         return self.edges[-1]
 
     def project(self, rows: FloatArray) -> FloatArray:
-        squared = squared_length(onto_ball(rows, FARTHEST))
+        with np.errstate(all="ignore"):  # the squared norm of a row may be infinite, or NaN: the first shell
+            squared = squared_length(rows)
         beyond = (squared > edge for edge in np.square(self.edges[:-1]))
         shells = sum(beyond, np.zeros(len(rows), dtype=np.min_scalar_type(self.size)))
         return shells[:, None].astype(np.float64)

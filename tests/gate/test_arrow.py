@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privstats.formula.cells import cells, days, numbers, positions, read, unit_name
+from privstats.formula.cells import by_row, cells, days, numbers, positions, read, unit_name
 from privstats.gate import arrow
 
 pa = pytest.importorskip("pyarrow", reason="Arrow sources need pyarrow: pip install 'privstats[arrow]'")
@@ -67,6 +67,20 @@ def test_each_type_is_read_as_its_cells_are_read_one_by_one(array):
     np.testing.assert_array_equal(positions(column, place), positions(one_by_one, place))
     np.testing.assert_array_equal(days(column, DAY), days(one_by_one, DAY))
     assert [unit_name(cell) for cell in cells(column)] == [unit_name(cell) for cell in cells(one_by_one)]
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+def test_many_rows_are_read_as_in_a_frame_of_them(array):
+    many = pa.concat_arrays([array] * (arrow.FEW_ROWS // len(array) + 1))
+    by_name, frame = arrow.by_name(["c", "n"], [many, many]), arrow.frame_of(["c", "n"], [many, many])
+    assert isinstance(by_name, arrow.ByName)
+    assert isinstance(arrow.by_name(["c"], [many[: arrow.FEW_ROWS]]), pd.DataFrame)
+    assert len(by_name) == len(frame) == len(many)
+    place = {read(level): k for k, level in enumerate(LEVELS)}
+    one, other = (by_row(rows["c"])[7:90] for rows in (by_name, frame))
+    for reading in (numbers, lambda column: positions(column, place), lambda column: days(pd.Series(column), DAY)):
+        np.testing.assert_array_equal(reading(one), reading(other))
+    assert [unit_name(cell) for cell in cells(pd.Series(one))] == [unit_name(cell) for cell in cells(pd.Series(other))]
 
 
 @pytest.mark.parametrize(("kind", "digits", "size"), [("decimal128", 38, 16), ("decimal256", 76, 32)])
