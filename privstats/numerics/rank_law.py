@@ -36,14 +36,15 @@ PLAIN = 0.25  # share of the budget for quantiles without intervals, if other qu
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
 
-def _sum_of_laplace(m: int) -> FloatArray:
-    """Return the coefficients c_k, k < m, of the density ``exp(-|x|) sum_k c_k |x|^k`` of m summed Laplace variables.
+@lru_cache(maxsize=512)
+def _log_sum_of_laplace(m: int) -> FloatArray:
+    """Return log c_k, k < m, of the density ``exp(-|x|) sum_k c_k |x|^k`` of m summed Laplace variables.
 
     The Laplace variables are independent and have rate 1.
     """
     k = np.arange(m - 1, -1, -1)
     logs = special.gammaln(m + k) - special.gammaln(m - k) - special.gammaln(k + 1)
-    coefficients: FloatArray = np.exp(logs - math.lgamma(m) - (m + k) * math.log(2.0))
+    coefficients: FloatArray = logs - math.lgamma(m) - (m + k) * math.log(2.0)
     return coefficients
 
 
@@ -57,24 +58,19 @@ def _log_density(m: int, a: float) -> float:
     return top + math.log(float(np.exp(terms - top).sum())) - a
 
 
-@lru_cache(maxsize=256)
-def _log_sum_of_laplace(m: int) -> FloatArray:
-    """Return the logarithms of the coefficients that `_sum_of_laplace` returns, shape (m,)."""
-    logs: FloatArray = np.log(_sum_of_laplace(m))
-    return logs
-
-
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)
 def _weights(j: int, J: int) -> FloatArray:
     """Return the weights of a mixture of gamma laws: the distribution of an absolute rank error times the rate.
 
     The rank error is the error of boundary j, of J boundaries drawn together. The gamma laws have the shape parameters
-    1, 2, ..., J and the rate parameter 2.
+    1, 2, ..., J and the rate parameter 2. Products are computed as sums of logarithms: with more than about 170
+    boundaries they are beyond the range of floats.
     """
-    product = np.convolve(_sum_of_laplace(j), _sum_of_laplace(J + 1 - j))
-    powers = np.arange(len(product))
-    weights: FloatArray = product * np.exp(special.gammaln(powers + 1.0) - powers * math.log(2.0))
-    return weights / weights.sum()
+    here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
+    powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
+    logs = here[:, None] + there + special.gammaln(powers + 1.0) - powers * math.log(2.0)
+    weights = np.bincount(powers.ravel(), np.exp(logs - logs.max()).ravel())
+    return np.asarray(weights / weights.sum())
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
