@@ -421,11 +421,8 @@ def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[En
     if not short.any():
         return ()
     about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
-    needed = [
-        (_times(law, n, order), n)
-        for (law, n), row in zip(each, short, strict=True)
-        for order in np.flatnonzero(row).tolist()
-    ]
+    missing = ((law, n, np.flatnonzero(row).tolist()) for (law, n), row in zip(each, short, strict=True) if row.any())
+    needed = [(_times(law, n, orders), n) for law, n, orders in missing]
     times, rows = max(needed)
     return (note("short ends", about, count=about_rows(rows), times=times),)
 
@@ -438,12 +435,13 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
     return shares
 
 
-def _times(law: Ends, n: float, order: int) -> float:
-    """Return the factor (rounded up by at most 1 %) by which n rows must increase for an interval to exist."""
+def _times(law: Ends, n: float, orders: Sequence[int]) -> float:
+    """Return the factor (rounded up by at most 1 %) by which n rows must increase for the intervals to exist."""
+    wanted = {law.levels[order] for order in orders}
 
     def short(times: float) -> bool:
         draw = law.hopeful(times * n)
-        return draw is None or law.levels[order] not in draw.levels
+        return draw is None or not wanted <= {*draw.levels}
 
     low, high = 1.0, 2.0
     while high < MOST_TIMES and short(high):

@@ -91,22 +91,24 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     `rate` is the rate at which the log density of the draw decreases with the cells' absolute errors.
     """
     p = np.asarray(p, dtype=float)
-    above = np.array([_unit_quantile(float(tail), j, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
+    first = min(j, J + 1 - j)  # boundaries at the same distance from both ends have the same law
+    above = np.array([_unit_quantile(float(tail), first, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
     quantile: FloatArray = np.sign(p - 0.5) * above / rate
     return quantile
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
     """Return the 1 - tail quantile of the rank error of boundary j, of J drawn together, at rate 1.
 
-    `tail` is at most 1/2. The quantile is computed by bisection.
+    `tail` is at most 1/2. The quantile is below that of the gamma law with shape J, which is the last of the mixture.
     """
-    low, high = 0.0, float(special.gammainccinv(J, 2 * tail)) / 2  # upper end: quantile of the gamma law with shape J
-    for _ in range(64):
-        middle = (low + high) / 2
-        low, high = (middle, high) if bridge_tail(np.array(middle), 1.0, j, J) > tail else (low, middle)
-    return high
+
+    def excess(a: float) -> float:
+        return float(bridge_tail(np.array(a), 1.0, j, J)) - tail
+
+    high = float(special.gammainccinv(J, 2 * tail)) / 2 + 1e-9
+    return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-14)) if excess(0.0) > 0 else 0.0
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
