@@ -29,6 +29,7 @@ from privstats.sets.vectors import Fractions
 COUNTS = Laplace()  # mechanism that releases numbers of rows
 FINEST = 6  # if no step is declared, the step of the public grid is about 10^-FINEST times the range
 LEAST = 500  # smallest number of points of a coarser grid: rounding moves a value by at most 1/1000 of the range
+HEAP = 0.03  # smallest share of the values that are equal to zero, for endpoints at zero to be exact
 DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest value, so that points are numbered exactly
 
 DEPENDENT = (
@@ -57,6 +58,8 @@ class ColumnFacts:
         Number of declared levels; 0 for a numeric column.
     between : bool
         Whether values may lie between grid points and are therefore rounded to the grid.
+    filled : float
+        Released number of values that are not zero, plus an allowance for its error; infinity if none was released.
     """
 
     code: str
@@ -66,6 +69,7 @@ class ColumnFacts:
     declared: bool = False
     levels: int = 0
     between: bool = False
+    filled: float = math.inf
 
     @property
     def line(self) -> Line:
@@ -77,16 +81,18 @@ class ColumnFacts:
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
-    def around(self, ends: FloatArray) -> FloatArray:
+    def around(self, ends: FloatArray, rows: float) -> FloatArray:
         """Return endpoints of intervals, shape (..., 2), moved outwards by the largest rounding error of the values.
 
         The largest rounding error is half a step if values are rounded to the grid, and otherwise 0. On the finest
-        grid, endpoints at zero and at the column's bounds are treated as exact and are not moved.
+        grid, endpoints at the column's bounds are treated as exact and are not moved, nor is an endpoint at zero if at
+        least `HEAP` of the `rows` values are zero. Values that are small in comparison with far bounds are rounded to
+        zero, too.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
-        values = () if self.step > finest_step(self.low, self.high) else (0.0, self.low, self.high)
-        return np.where(np.isin(ends, values), ends, moved)
+        heaps = (self.low, self.high, *((0.0,) if self.filled <= (1 - HEAP) * rows else ()))
+        return np.where(np.isin(ends, () if self.step > finest_step(self.low, self.high) else heaps), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
         """Return the column with a coarser grid: the finest grid that has at most `most` points.

@@ -71,11 +71,11 @@ def _candidates(column: ColumnFacts) -> tuple[float, ...]:
 def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -> ColumnFacts:
     """Return the column with the coarsest grid that, according to the release, contains nearly all values.
 
-    If there is no such grid, or if the release is too noisy, the column is returned unchanged.
+    If there is no such grid, or if the release is too noisy, the column keeps its grid.
     """
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))
-    allowed = OFF * rows + DOUBT * error
+    allowed, column = OFF * rows + DOUBT * error, replace(column, filled=float(release.value[0]) + DOUBT * error)
     on = [step for step, count in zip(steps, release.value[1:], strict=True) if rows - count <= allowed]
     if not on or error > LARGEST_ERROR * rows:
         return column

@@ -178,9 +178,8 @@ class Quantiles(ABC):
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
-        ends = np.concatenate(
-            [column.around(part) for column, part in zip(columns, np.split(ends, len(columns)), strict=True)]
-        )
+        parts = zip(columns, np.split(ends, len(columns)), strict=True)
+        ends = np.concatenate([column.around(part, rows.each.sum()) for column, part in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
         notes = (

@@ -142,13 +142,12 @@ class OnGrids:
     def __call__(self, block: ColumnBlock) -> NDArray[np.bool_]:
         """Return the indicators, an array of shape (n, 1 + number of steps), stored by columns."""
         values = self.of(block)[:, 0]
-        some = values != 0
-        return np.vstack([some, *(some & _nearly_whole(values / step) for step in self.steps)]).T
+        return np.vstack([values != 0, *(_multiples(values / step) for step in self.steps)]).T
 
 
-def _nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
-    values -= np.rint(values)
-    return np.abs(values) < NEARLY
+def _multiples(values: FloatArray) -> NDArray[np.bool_]:
+    whole = np.rint(values)
+    return (np.abs(values - whole) < NEARLY) & (whole != 0)
 
 
 @dataclass(frozen=True)

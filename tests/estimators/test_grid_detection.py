@@ -87,6 +87,26 @@ def test_zeros_lie_on_every_grid_and_say_nothing():
         assert step_of(one(pd.DataFrame({"x": x}), seed)[1]) < 0.1
 
 
+@pytest.mark.parametrize("bound", [1e6, 1e9, 1e15])
+def test_values_that_are_small_beside_the_bounds_lie_on_no_grid_and_are_not_zero(bound):
+    one = planned((-bound, bound), 2000, 4.0)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        estimate, releases = one(pd.DataFrame({"x": rng.normal(1.0, 1.0, 2000)}), seed)
+        assert step_of(releases) < 0.01 * bound
+        lower, upper = np.concatenate(estimate.coefficients()[2:])
+        assert lower < 1.0 < upper
+
+
+def test_ends_at_zero_are_exact_where_many_values_are_zero():
+    one = planned((-1000, 1000), 2000, 4.0)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = np.where(rng.uniform(size=2000) < 0.6, 0.0, rng.normal(0, 100, 2000))
+        estimate, _ = one(pd.DataFrame({"x": x}), seed)
+        assert np.concatenate(estimate.coefficients()[2:]).tolist() == [0, 0]
+
+
 def test_intervals_reach_to_where_rounding_may_have_moved_values_unless_a_grid_is_clear():
     draw = ON_A_GRID["ages"][2]
     for n, halves in ((300, True), (20_000, False)):
@@ -117,9 +137,9 @@ def test_only_columns_whose_grid_is_not_declared_are_asked_about_in_all_groups_t
 
 @pytest.mark.parametrize("exchange", [True, False])
 def test_rows_on_grids_lie_in_the_set_that_prices_them(exchange):
-    x = np.array([0.3, 0.1 + 0.2, 7.0, 20.0, -0.0, 7.5])
+    x = np.array([0.3, 0.1 + 0.2, 7.0, 20.0, -0.0, 7.5, 1e-9])
     rows = OnGrids(ColumnValues((0,)), (10.0, 1.0, 0.1))(SimpleNamespace(numbers=x[:, None]))
-    expected = [[1, 0, 0, 1]] * 2 + [[1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 1]]
+    expected = [[1, 0, 0, 1]] * 2 + [[1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 1], [1, 0, 0, 0]]
     np.testing.assert_array_equal(rows, expected)
     within = Fractions(4)
     np.testing.assert_array_equal(within.project(rows), rows)
