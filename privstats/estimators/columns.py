@@ -29,7 +29,6 @@ from privstats.sets.vectors import Fractions
 COUNTS = Laplace()  # mechanism that releases numbers of rows
 FINEST = 6  # if no step is declared, the step of the public grid is about 10^-FINEST times the range
 LEAST = 500  # smallest number of points of a coarser grid: rounding moves a value by at most 1/1000 of the range
-HEAP = 0.03  # smallest share of the values that are equal to zero, for endpoints at zero to be exact
 DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest value, so that points are numbered exactly
 
 DEPENDENT = (
@@ -81,18 +80,24 @@ class ColumnFacts:
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
-    def around(self, ends: FloatArray, rows: float) -> FloatArray:
-        """Return endpoints of intervals, shape (..., 2), moved outwards by the largest rounding error of the values.
+    def around(self, ends: FloatArray, shares: FloatArray, rows: float) -> FloatArray:
+        """Return endpoints of intervals, moved outwards by the largest rounding error of the values.
 
-        The largest rounding error is half a step if values are rounded to the grid, and otherwise 0. On the finest
-        grid, endpoints at the column's bounds are treated as exact and are not moved, nor is an endpoint at zero if at
-        least `HEAP` of the `rows` values are zero. Values that are small in comparison with far bounds are rounded to
-        zero, too.
+        The largest rounding error is half a step if values are rounded to the grid, and otherwise 0. An endpoint at
+        zero is not moved if zero is the column's lower bound and a released count says that, of the `rows` values, more
+        than the endpoint's share are zero: then the endpoint is no rounded value.
+
+        Parameters
+        ----------
+        ends : ndarray, shape (cells, probabilities, 2)
+        shares : ndarray, shape (cells, probabilities, 2)
+            Target rank of each endpoint, divided by the number of values.
+        rows : float
+            Number of values, or a public number of rows of which a few may be missing; 0 if zeros were not counted.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
-        heaps = (self.low, self.high, *((0.0,) if self.filled <= (1 - HEAP) * rows else ()))
-        return np.where(np.isin(ends, () if self.step > finest_step(self.low, self.high) else heaps), ends, moved)
+        return np.where((ends == self.low) & (self.low == 0) & (shares * rows < rows - self.filled), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
         """Return the column with a coarser grid: the finest grid that has at most `most` points.

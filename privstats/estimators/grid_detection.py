@@ -75,7 +75,7 @@ def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -
     """
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))
-    allowed, column = OFF * rows + DOUBT * error, replace(column, filled=float(release.value[0]) + DOUBT * error)
+    allowed, column = OFF * rows + DOUBT * error, replace(column, filled=rows + DOUBT * error)
     on = [step for step, count in zip(steps, release.value[1:], strict=True) if rows - count <= allowed]
     if not on or error > LARGEST_ERROR * rows:
         return column

@@ -178,8 +178,10 @@ class Quantiles(ABC):
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
-        parts = zip(columns, np.split(ends, len(columns)), strict=True)
-        ends = np.concatenate([column.around(part, rows.each.sum()) for column, part in parts])
+        shares = np.stack([_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
+        parts = zip(columns, np.split(ends, len(columns)), np.split(shares, len(columns)), strict=True)
+        used = 0.0 if grouping.groups else rows.each.sum()  # zeros are counted in all groups together
+        ends = np.concatenate([column.around(part, share, used) for column, part, share in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
         notes = (
@@ -431,6 +433,15 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
     shares = np.full(len(orders), np.nan)
     if draw is not None:
         shares[np.isin(orders, draw.levels)] = 1 - ((draw.margins / draw.reaches(n)) ** 2).mean(axis=1)
+    return shares
+
+
+def _shares(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
+    """Return the target ranks of each interval's ends, divided by n, shape (orders, 2); NaN for a missing interval."""
+    shares = np.full((len(orders), 2), np.nan)
+    if draw is not None:
+        reaches = draw.reaches(n) / n * np.array([-1.0, 1.0])
+        shares[np.isin(orders, draw.levels)] = np.array(draw.levels)[:, None] + reaches
     return shares
 
 
