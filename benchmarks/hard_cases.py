@@ -106,6 +106,13 @@ def correlated(rho: float, rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"a": a, "b": b, "y": 0.5 * a - 0.3 * b + rng.normal(size=n)})
 
 
+def cause_and_proxy(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a predictor and another one that says no more, with a correlation of .8."""
+    cause = rng.normal(0, 1, n)
+    proxy = 0.8 * cause + 0.6 * rng.normal(0, 1, n)
+    return pd.DataFrame({"cause": cause, "proxy": proxy, "y": 0.8 * cause + 0.6 * rng.normal(0, 1, n)})
+
+
 def zeros(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows with a response of zero in about 40 % of them, as in data on expenses."""
     x = rng.gamma(2, 1, n)
@@ -328,6 +335,14 @@ CASES = {
             promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
         )
         for constant in (-4.0, -5.5)
+    },
+    **{
+        f"hidden_cause_{far}": Case(  # METHODS 12: the noise hides all of a predictor, and the other stands for both
+            lm(cause_and_proxy, "y ~ cause + proxy", {"cause": (-far, far), "proxy": (-4, 4), "y": (-5, 5)}),
+            1000,
+            ({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0}),
+        )
+        for far in (10, 30, 300)
     },
     "far_group": Case(  # README: not promised
         lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
