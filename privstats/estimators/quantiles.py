@@ -178,10 +178,10 @@ class Quantiles(ABC):
         drawn = [law.hopeful(n) for law, n in each]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
-        shares = np.stack([_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
-        parts = zip(columns, np.split(ends, len(columns)), np.split(shares, len(columns)), strict=True)
+        targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
+        parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
         used = 0.0 if grouping.groups else rows.each.sum()  # zeros are counted in all groups together
-        ends = np.concatenate([column.around(part, share, used) for column, part, share in parts])
+        ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
         notes = (
@@ -436,7 +436,7 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
     return shares
 
 
-def _shares(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
+def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
     """Return the target ranks of each interval's ends, divided by n, shape (orders, 2); NaN for a missing interval."""
     shares = np.full((len(orders), 2), np.nan)
     if draw is not None:

@@ -275,6 +275,14 @@ def chooses_columns(frame: Any) -> bool:
     return not any(chosen) and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
 
 
+def decodes_texts(frame: Any) -> bool:
+    """Return whether Dask reads Parquet files by pyarrow's file systems: it then decodes the least and largest texts.
+
+    This fails at a text that is not valid UTF-8, in any column, so that a single row would decide whether a fit fails.
+    """
+    return any(type(step).__name__ == "ReadParquetPyarrowFS" for step in frame.expr.walk())
+
+
 def as_given(frame: Any) -> Any:
     """Return the Dask DataFrame without Dask's own conversion of object columns to texts.
 
@@ -287,7 +295,7 @@ def as_given(frame: Any) -> Any:
     for step in list(plan.walk()):
         if type(step).__name__ == "ArrowStringConversion":
             plan = plan.substitute(step, step.frame)
-        elif CONVERTS in step._parameters:
+        elif type(step).__name__ == "FromPandas":  # a reader of Parquet makes texts of valid and invalid cells alike
             plan = plan.substitute(step, step.substitute_parameters({CONVERTS: False}))
     return new_collection(plan)
 

@@ -163,6 +163,11 @@ def _dask(frame: Any) -> DaskFrame:
     """Return the source of the rows of a Dask DataFrame."""
     if not dask_frames.chooses_columns(frame):
         raise OptionError(FILTERED)
+    if dask_frames.decodes_texts(frame):
+        raise OptionError(
+            "data is read by Dask with filesystem='arrow', which fails at a text that is no UTF-8; leave it out, as in "
+            "dask.dataframe.read_parquet(path)"
+        )
     return DaskFrame(dask_frames.as_given(frame))
 
 

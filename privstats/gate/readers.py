@@ -128,23 +128,20 @@ class Batches:
             self._pass, self._met = None, -1
 
 
-def joined(frames: Iterable[Rows]) -> Iterator[Rows]:
+def joined(frames: Iterable[Any]) -> Iterator[Rows]:
     """Yield the frames; small frames with columns of the same types are joined, up to `READ_ROWS` rows.
 
-    A large frame is yielded before the next one is read, while its cells are in the processor's cache.
+    A larger frame, or a `ByName`, is yielded before the next one is read, while its cells are in the processor's cache.
     """
     waiting: list[pd.DataFrame] = []
     for frame in frames:
-        if isinstance(frame, ByName) or len(frame) > READ_ROWS:
-            if waiting:
-                yield _one(waiting)
-                waiting = []
-            yield frame
-            continue
         if waiting and (sum(map(len, waiting)) + len(frame) > READ_ROWS or not frame.dtypes.equals(waiting[0].dtypes)):
             yield _one(waiting)
             waiting = []
-        waiting.append(frame)
+        if len(frame) > READ_ROWS:
+            yield frame
+        else:
+            waiting.append(frame)
     if waiting:
         yield _one(waiting)
 

@@ -146,6 +146,7 @@ class OnGrids:
 
 
 def _multiples(values: FloatArray) -> NDArray[np.bool_]:
+    """Return whether each value is nearly a whole number other than 0; a value that rounds to 0 is none."""
     whole = np.rint(values)
     return (np.abs(values - whole) < NEARLY) & (whole != 0)
 

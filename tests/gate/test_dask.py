@@ -95,6 +95,20 @@ def test_a_cell_that_is_no_text_is_read_as_in_a_frame(make, odd, column):
     assert bits(CALLS["mean by group"](make(data), rng=1, **more)) == bits(CALLS["mean by group"](data, rng=1, **more))
 
 
+@pytest.mark.filterwarnings("ignore")  # of Dask's own calls of pandas
+def test_texts_of_files_that_are_no_utf8_are_missing_and_do_not_fail(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    data = data_of().iloc[:40].reset_index(drop=True)
+    raw = [b"\xff" if k == 3 else text.encode() for k, text in enumerate(data.g)]
+    table = pa.Table.from_pandas(data.drop(columns="g"), preserve_index=False)
+    table = table.append_column("g", pa.array(raw, pa.binary()).view(pa.string()))
+    pq.write_table(table, tmp_path / "rows.parquet")
+    call, frame = CALLS["mean by group"], data.assign(g=[None if k == 3 else text for k, text in enumerate(data.g)])
+    assert bits(call(dd.read_parquet(tmp_path), rng=1)) == bits(call(frame, rng=1))
+    error = refusal(lambda: call(dd.read_parquet(tmp_path, filesystem="arrow"), rng=1), OptionError)
+    assert "dask.dataframe.read_parquet(path)" in str(error)  # Dask itself would fail: it decodes the largest text
+
+
 def test_names_that_are_equal_go_to_one_part_whatever_their_types():
     several = [
         pd.Series([7, 7.0, np.float32(7), True], dtype=object),
