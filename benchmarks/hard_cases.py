@@ -113,6 +113,12 @@ def cause_and_proxy(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"cause": cause, "proxy": proxy, "y": 0.8 * cause + 0.6 * rng.normal(0, 1, n)})
 
 
+def cause_and_counts(rng: Rng, n: int) -> pd.DataFrame:
+    """Return the predictors of `cause_and_proxy` with counts that depend on the first."""
+    data = cause_and_proxy(rng, n)
+    return data.assign(y=rng.poisson(np.exp(0.3 + 0.5 * data["cause"])))
+
+
 def zeros(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows with a response of zero in about 40 % of them, as in data on expenses."""
     x = rng.gamma(2, 1, n)
@@ -337,13 +343,28 @@ CASES = {
         for constant in (-4.0, -5.5)
     },
     **{
-        f"hidden_cause_{far}": Case(  # METHODS 12: the noise hides all of a predictor, and the other stands for both
-            lm(cause_and_proxy, "y ~ cause + proxy", {"cause": (-far, far), "proxy": (-4, 4), "y": (-5, 5)}),
+        f"hidden_cause_{name}": Case(  # the noise hides all of a predictor, and the other would stand for both
+            lm(cause_and_proxy, "y ~ cause + proxy", {"cause": bounds, "proxy": (-4, 4), "y": (-5, 5)}),
             1000,
             ({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0}),
         )
-        for far in (10, 30, 300)
+        for name, bounds in {"10": (-10, 10), "30": (-30, 30), "300": (-300, 300), "aside": (-3, 57)}.items()
     },
+    "hidden_cause_counts": Case(
+        glm(
+            cause_and_counts,
+            "y ~ cause + proxy",
+            {"cause": (-3, 597), "proxy": (-4, 4), "y": (0, 30)},
+            family="poisson",
+        ),
+        5000,
+        ({"eps": 1.0}, {"mu": 0.5}),
+    ),
+    "hidden_cause_median": Case(
+        rq(cause_and_proxy, "y ~ cause + proxy", {"cause": (-3, 597), "proxy": (-4, 4), "y": (-5, 5)}, 0.5),
+        5000,
+        ({"eps": 1.0}, {"mu": 0.5}),
+    ),
     "far_group": Case(  # README: not promised
         lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
     ),

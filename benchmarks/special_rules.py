@@ -27,6 +27,7 @@ from benchmarks.common import arguments
 from benchmarks.constants import replaced
 from benchmarks.hard_cases import CASES, Case
 from benchmarks.populations import FOLDER, POPULATIONS, measured
+from privstats.inference.estimate import NumericColumns
 
 SEEN = 0.25  # share of fits in which a coefficient is given, from which on its coverage counts
 COVERED, BOUGHT = 0.05, 0.1  # least loss of coverage, and of length or share given
@@ -97,6 +98,9 @@ RULES = {
         "pharmacy_counts",
         {"mu": 1.0},
         idle={"likelihood.NewtonSteps.secant_corrected": lambda self, last, metric, score, noise: score},
+    ),
+    "hidden_columns": Rule(
+        "hidden_cause_300", {"mu": 1.0}, idle={"one_step.NumericColumns.of": lambda design: NumericColumns()}
     ),
     "far_step": Rule("counts_40000", {"eps": 2.0, "mech": "newton"}, 4000, off={"UNUSUAL": 1e9}),
 }

@@ -22,6 +22,7 @@ from privstats.formula.kinds import kind_of, undeclared
 from privstats.formula.language import parse_formula
 from privstats.formula.schema import check_declared, check_schema, check_strays
 from privstats.gate.gate import sealed
+from privstats.inference.estimate import NumericColumns
 from privstats.inference.local import DescentCollector, proportion
 from privstats.mechanisms.comparison.local import RowHolder, randomised
 from privstats.mechanisms.random import source, streams
@@ -186,7 +187,7 @@ def local_gradient_descent(
             theta = collector.step(theta, holder.score(x, y, theta, stream("question", f"score {k}")))
         curvatures = holder.curvature(x, y, theta, stream("question", "curvature"))
         squares = holder.square(x, y, theta, stream("question", "square"))
-        estimate = collector.estimate(theta, curvatures, squares, design.names)
+        estimate = collector.estimate(theta, curvatures, squares, design.names, NumericColumns.of(design))
     matrix, shift = design.to_original()
     in_units = estimate.mapped(matrix * (scales[:-1] / scales[-1]), shift)
     return LocalFit(in_units, formula, n, steps, step_size, promise, seed_shown(rng))

@@ -33,6 +33,7 @@ from privstats.inference.estimate import (
     Coordinates,
     Estimate,
     EstimatingEquation,
+    NumericColumns,
     Stacked,
     quantile_scores,
 )
@@ -203,6 +204,7 @@ class ChosenQuantile(ABC):
             usual=constant * min(part, 1.0) if lost.size else constant,
             remaining=math.sqrt(max(float(np.trace(error)), 0.0)),
             freedom=density_freedom(hessian, seen),
+            numeric=NumericColumns.of(box.design),
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:

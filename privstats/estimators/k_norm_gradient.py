@@ -21,7 +21,7 @@ from privstats.estimators.levels import KeptLevels
 from privstats.estimators.preconditioner import Start, sizes_of
 from privstats.estimators.sufficient_statistics import UnclippedSquares
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
+from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate, NumericColumns
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
 from privstats.inference.notes import Note, note
@@ -141,6 +141,7 @@ class ChosenLeastSquares(ABC):
             signal=squares.signal,
             remaining=float(np.linalg.norm(step)),
             freedom=squares.freedom,
+            numeric=NumericColumns.of(box.design),
         ).solve(box.design.names, (), {"sigma": sigma, **known})
 
     def _residual_scale(self, ask: Ask, start: Start, rows: float, box: PublicBox) -> float:

@@ -24,7 +24,14 @@ from privstats.estimators.levels import KeptLevels, hidden_levels, level_notes
 from privstats.estimators.preconditioner import Sizes, Start, whitened_again
 from privstats.estimators.synthetic import SyntheticRows
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Allowance, Coordinates, Estimate, EstimatingEquation, NormalEstimate
+from privstats.inference.estimate import (
+    Allowance,
+    Coordinates,
+    Estimate,
+    EstimatingEquation,
+    NormalEstimate,
+    NumericColumns,
+)
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
@@ -463,6 +470,7 @@ class OneStep(Problem, ABC):
             freedom=meat.freedom,
             meat_noise=meat.noise,
             per_eta=self.per_eta,
+            numeric=NumericColumns.of(self.box.design),
         )
         equation, held = self.without_hidden_levels(equation)
         facts = {"clipped_share": lengths.clipped_share(clip.radius), **doubts.facts, **self.sizes.diagnostics}

@@ -26,7 +26,7 @@ from privstats.estimators.levels import KeptLevels, clamped_note, hidden_levels
 from privstats.estimators.one_step import Problem
 from privstats.estimators.preconditioner import Sizes, Start, cleared, sizes_of
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate
+from privstats.inference.estimate import Coordinates, Estimate, EstimatingEquation, NormalEstimate, NumericColumns
 from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.meat import Meat, homoskedastic
 from privstats.inference.noise import Loading
@@ -464,9 +464,10 @@ class Moments(UnclippedSquares):
             coordinates=coordinates,
             signal=self.unexplained(max(sigma, largest)),
             freedom=meat.freedom,
-            within=self.hideable(A),
             known=self.constant_fit(both),
+            numeric=NumericColumns.of(self.box.design),
         )
+        equation = equation if equation.unseen().any() else replace(equation, within=self.hideable(A))
         known = {"sigma": sigma, "response_sd": self.response_sd(both)} if self.public.intervals else {}
         estimate = equation.solve(self.box.design.names, (), {**known, **self.sizes.diagnostics})
         if self.public.intervals:

@@ -37,6 +37,7 @@ __all__ = [
     "EstimatingEquation",
     "Loading",
     "NormalEstimate",
+    "NumericColumns",
     "Stacked",
     "critical",
     "quantile_scores",
@@ -91,6 +92,35 @@ class Coordinates:
         if len(R) < R.shape[1] or not size.min(initial=np.inf) > FULL_RANK * size.max(initial=0.0):
             return np.asarray(np.linalg.pinv(self.matrix), dtype=float)
         return np.asarray(np.linalg.solve(R, Q.T), dtype=float)
+
+
+@dataclass(frozen=True)
+class NumericColumns:
+    """Predictors whose values may vary far less than their bounds.
+
+    Parameters
+    ----------
+    positions : tuple of int
+        Positions of their coefficients.
+    intercept : int, optional
+        Position of the intercept; None without an intercept.
+    """
+
+    positions: tuple[int, ...] = ()
+    intercept: int | None = None
+
+    @classmethod
+    def of(cls, design: Any) -> NumericColumns:
+        """Return the columns of a design that belong to no factor.
+
+        Columns with the bounds (0, 1), the range of truth values, are left out: the sum of their absolute values is
+        taken to be about their sum of squares.
+        """
+        coded = {j for factor in design.factors for j in factor.columns}
+        truth = (design.centers == 0.5) & (design.halves == 0.5)
+        intercept = list(design.names).index("Intercept") if design.intercept else None
+        left = (j for j in range(len(design.names)) if j != intercept and j not in coded and not truth[j])
+        return cls(tuple(left), intercept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +271,8 @@ class EstimatingEquation:
     within : ndarray, shape (c, p), optional
         Public bounds: theta is ``within @ phi`` with every entry of phi in [-1, 1]. If given, these bounds, and not
         `signal`, limit theta along unidentified directions.
+    numeric : NumericColumns
+        Columns whose values may vary far less than their bounds.
     """
 
     score: FloatArray
@@ -258,6 +290,7 @@ class EstimatingEquation:
     meat_noise: NoisyMatrix | None = None
     per_eta: FloatArray | None = None
     within: FloatArray | None = None
+    numeric: NumericColumns = NumericColumns()
 
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
@@ -301,6 +334,7 @@ class EstimatingEquation:
             meat_noise=() if self.meat_noise is None else (self.meat_noise.mapped(F.T),),
             remarks=tuple(notes),
             diagnostics={**known, **(diagnostics or {})},
+            unseen=tuple(names[j] for j, one in zip(self.numeric.positions, self.unseen(), strict=True) if one),
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
@@ -347,6 +381,22 @@ class EstimatingEquation:
         known = np.zeros(len(self.score)) if self.known is None else self.known
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
 
+    def unseen(self) -> NDArray[np.bool_]:
+        """Return for each of the columns `numeric` whether noise hides how much its values vary.
+
+        Nothing is hidden if all directions are identified.
+        """
+        columns = np.asarray(self.coordinates.back)[:, list(self.numeric.positions)]
+        if not self.hessian.unidentified()[0].size:
+            return np.zeros(columns.shape[1], dtype=bool)
+        if self.numeric.intercept is None:
+            return self.hessian.unseen(columns)
+        one = self.coordinates.back[:, self.numeric.intercept]
+        if self.hessian.unseen(one[:, None])[0]:
+            return np.ones(columns.shape[1], dtype=bool)
+        through = self.hessian.value @ one
+        return self.hessian.unseen(columns - np.outer(one, through @ columns) / max(float(one @ through), 1e-300))
+
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return bounds on theta's bias due to unidentified directions: a matrix, and a tuple of further bounds.
 
@@ -360,12 +410,17 @@ class EstimatingEquation:
         large. Therefore both terms are bounded: D bounds the first term, and the tuple bounds the second term by its
         standard deviation at the largest possible v't. If `within` is given, the bound on v't is computed from `within`
         alone, because the information along v may be far less than the noise could hide, and v't may be larger than
-        this information implies. Otherwise the bounds of `unidentified` are used, and the tuple is empty.
+        this information implies. Otherwise the bounds of `unidentified` are used for the first term, and there is a
+        bound on the second term only if noise hides a numeric column. Then the information v'A v may be close to zero.
+        But A is positive semidefinite, and ``(v't)^2 v'A v`` is at most the square of `signal`. So by the
+        Cauchy-Schwarz inequality, ``|u'A v v't|`` is at most `signal` times the root of ``u'A u`` for every vector u,
+        and the bias of ``R theta`` is at most `signal` times the root of ``R H^-1 R'``.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
         if self.within is None or not lost.size:
-            return np.asarray(G @ (lost * hides)), ()
+            further = (Allowance(G @ self.hessian.power(-0.5), self.signal),) if self.unseen().any() else ()
+            return np.asarray(G @ (lost * hides)), further
         most = lost.T @ self.coordinates.back @ self.within
         length = float(np.linalg.norm(np.abs(most).sum(axis=1)))
         values, vectors = np.linalg.eigh(self.hessian.noise_in(length))
@@ -442,6 +497,8 @@ class NormalEstimate(Estimate):
     leaning : tuple of Allowance
         Further bounds on the bias due to unidentified directions: noise in the Hessian changes these directions, and
         the bounds in `unidentified` do not include this change.
+    unseen : tuple of str
+        Names of the numeric columns whose variation noise hides (`EstimatingEquation.unseen`).
     """
 
     names: tuple[str, ...]
@@ -462,6 +519,7 @@ class NormalEstimate(Estimate):
     margins: Any = None
     from_start: bool = False
     leaning: tuple[Allowance, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -725,7 +783,7 @@ class NormalEstimate(Estimate):
             return tuple(dict.fromkeys(some))
 
         ratio = self.diagnostics.get("noise_to_signal_unidentified", np.nan)
-        return (*wide_note(names(wide), WIDEST_ETA), *unidentified_note(names(~wide), ratio))
+        return (*wide_note(names(wide), WIDEST_ETA), *unidentified_note(names(~wide), ratio, self.unseen))
 
     @cached_property
     def _sd(self) -> FloatArray:
@@ -822,6 +880,7 @@ class Stacked:
             meat_noise=tuple(one.mapped(E.T) for E, part in zip(lift, parts, strict=True) for one in part.meat_noise),
             remarks=tuple(notes),
             diagnostics={**worst, **(diagnostics or {})},
+            unseen=tuple(dict.fromkeys(name for part in parts for name in part.unseen)),
         )
 
 

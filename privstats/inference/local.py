@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.inference.descent import error_of_path, of_start
-from privstats.inference.estimate import Allowance, Coordinates, EstimatingEquation, NormalEstimate
+from privstats.inference.estimate import Allowance, Coordinates, EstimatingEquation, NormalEstimate, NumericColumns
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.noise import Loading
 from privstats.inference.repair import raise_eigenvalues
@@ -81,7 +81,12 @@ class DescentCollector:
         return np.asarray(theta - self.step_size * scores.mean(axis=0))
 
     def estimate(
-        self, theta: FloatArray, curvatures: FloatArray, squares: FloatArray, names: Sequence[str]
+        self,
+        theta: FloatArray,
+        curvatures: FloatArray,
+        squares: FloatArray,
+        names: Sequence[str],
+        numeric: NumericColumns,
     ) -> NormalEstimate:
         """Return the last iterate with the distribution of its error.
 
@@ -94,6 +99,8 @@ class DescentCollector:
             of a symmetric p x p matrix.
         names : sequence of str
             Names of the coefficients.
+        numeric : NumericColumns
+            Numeric columns among the predictors.
         """
         p = len(theta)
         M = self._mean(curvatures, self.curvature_sd)
@@ -116,6 +123,7 @@ class DescentCollector:
             moved=(Allowance(lag[:, None], 1.0),),
             freedom=max(1, self.n - p),
             meat_noise=Q.mapped(np.eye(p) / math.sqrt(self.n)),
+            numeric=numeric,
         )
         return equation.solve(names)
 

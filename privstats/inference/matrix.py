@@ -313,6 +313,11 @@ class NoisyMatrix:
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 
+    def unseen(self, directions: FloatArray) -> NDArray[np.bool_]:
+        """Return for each column v of `directions` whether the noise hides all information along v."""
+        seen = (directions * (self.value @ directions)).sum(axis=0)
+        return np.asarray(seen < HIDDEN * np.sqrt(self.variance_along(directions)))
+
     def noise_to_signal(self) -> tuple[float, float]:
         """Return the ratio of noise to information in the weakest identified and the weakest unidentified direction.
 

@@ -96,6 +96,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{ratio:<} times the information that tells them apart. Remedy: leave one of them out, declare closer "
             "bounds, or make rows x budget {times:<} times as large."
         ),
+        "hidden column": (
+            "{names} not given: the values of {column} vary so little for the declared bounds that the noise is "
+            "{ratio:<} times the information, and the coefficients of other columns depend on it. Remedy: declare "
+            "closer bounds of {column}, leave it out, or make rows x budget {times:<} times as large."
+        ),
         "weak term": (
             "{names} not given: the noise is {ratio:<} times the information, since its values vary little for its "
             "bounds or nearly follow from other terms. Remedy: declare closer bounds, leave it out, or make rows x "
@@ -280,6 +285,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 CAUSES = ("no level", "small weights")  # keys of notes that explain all notes with a key in `SYMPTOMS`
 SYMPTOMS = (
     "collinear",
+    "hidden column",
     "weak term",
     "weak direction",
     "noise to signal",
@@ -368,13 +374,18 @@ def about_rows(rows: float) -> str:
     return f"about {rows:,.0f} row{'' if rows < 1.5 else 's'}"
 
 
-def unidentified_note(names: Sequence[str], ratio: float) -> tuple[Note, ...]:
-    """Return the note on coefficients for which noise is `ratio` times the information; no note if `names` is empty."""
+def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] = ()) -> tuple[Note, ...]:
+    """Return the note on coefficients for which noise is `ratio` times the information; no note if `names` is empty.
+
+    `unseen` are the columns whose variation the noise hides (`NormalEstimate.unseen`).
+    """
     if not names:
         return ()
     ratio = ratio if math.isfinite(ratio) else 1.0
-    key = "collinear" if len(names) > 1 else "weak term"
-    return (note(key, names, ratio=ratio, times=max(1.1, ratio)),)
+    sizes = {"ratio": ratio, "times": max(1.1, ratio)}
+    if unseen and not set(names) <= set(unseen):
+        return (note("hidden column", names, column=listed(unseen), **sizes),)
+    return (note("collinear" if len(names) > 1 else "weak term", names, **sizes),)
 
 
 def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:

@@ -110,7 +110,7 @@ def test_the_collector_knows_no_holder_and_no_row():
              for name in inspect.signature(one).parameters}  # fmt: skip
     assert taken == {
         *("self", "n", "steps", "step_size", "score_sd", "curvature_sd", "square_sd", "most"),
-        *("theta", "scores", "curvatures", "squares", "names", "sent", "eps"),
+        *("theta", "scores", "curvatures", "squares", "names", "numeric", "sent", "eps"),
     }
 
 

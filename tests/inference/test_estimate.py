@@ -15,6 +15,7 @@ from privstats.inference.estimate import (
     EstimatingEquation,
     Loading,
     NormalEstimate,
+    NumericColumns,
     Stacked,
     critical,
     quadratic_tail,
@@ -332,6 +333,40 @@ def test_collinear_terms_are_nan_everywhere_and_their_sum_stays():
     found = fit.notes[0]
     assert found.key == "collinear" and found.about == ("x", "x2") and "6.0 times the information" in found.text
     assert fit.diagnostics["noise_to_signal_unidentified"] > 1 > fit.diagnostics["noise_to_signal"]
+
+
+def test_a_column_that_noise_hides_may_move_all_others_and_the_note_names_it():
+    """With B = H^-1 (A + v v'), a vector v with |v|^2 A <= signal^2 moves R theta by at most signal sqrt(R A^-1 R')."""
+    A = np.array([[1000.0, 500.0, 0.3], [500.0, 1000.0, 0.4], [0.3, 0.4, 0.5]])
+    law = NormalLaw(np.where(np.equal(*Products(3).pairs), np.sqrt(2), 1.0) / np.sqrt(2))
+    H = NoisyMatrix.noise_of(law, Products(3)).plus(A)
+    e = EstimatingEquation(A @ [1.0, 2.0, 3.0], H, 1000 * np.eye(3), (), Coordinates.plain(3), 20.0)
+    found = []
+    for positions, intercept in (((), 0), ((1,), 0), ((1, 2), 0), ((1, 2), None), ((2,), None)):
+        one = replace(e, numeric=NumericColumns(positions, intercept))
+        np.testing.assert_array_equal(one.unseen(), [j == 2 for j in positions])
+        fit = one.solve(NAMES)
+        found.append(np.isnan(fit.params()).tolist())
+        assert (fit.notes[0].key == "hidden column") == (2 in positions) == (fit.unseen == (NAMES[2],))
+        if fit.leaning:
+            assert NAMES[2] in fit.notes[0].text
+            inverse = np.linalg.inv(A[:2, :2])
+            at_most = 20.0 * np.sqrt(np.diag(inverse))
+            np.testing.assert_allclose(fit.leaning[0].of(np.eye(3)), [*at_most, 0.0], rtol=1e-3, atol=1e-3)
+    assert found == [[False, False, True]] * 2 + [[True, True, True]] * 3
+
+
+def test_columns_far_from_zero_are_seen_only_if_they_vary_about_their_mean():
+    A = np.array([[1000.0, 900.0], [900.0, 810.5]])  # the sum of squares about the mean is 0.5
+    law = NormalLaw(np.where(np.equal(*Products(2).pairs), np.sqrt(2), 1.0) / np.sqrt(2))
+    H = NoisyMatrix.noise_of(law, Products(2))
+    for more, seen in ((0.0, False), (10.0, True)):
+        matrix = H.plus(A + np.diag([0.0, more]))
+        e = EstimatingEquation(np.ones(2), matrix, np.eye(2), (), Coordinates.plain(2), 20.0)
+        assert replace(e, numeric=NumericColumns((1,), 0)).unseen().tolist() == [not seen]
+        assert replace(e, numeric=NumericColumns((1,), None)).unseen().tolist() == [False]
+    empty = replace(e, hessian=H, numeric=NumericColumns((1,), 0))
+    assert empty.unseen().tolist() == [True]  # not even the number of rows is seen
 
 
 def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():

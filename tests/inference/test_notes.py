@@ -107,6 +107,7 @@ def test_names_are_listed_and_the_note_is_about_them():
 
 def test_automatic_notes_say_nothing_where_there_is_nothing_to_say():
     assert [unidentified_note(n, 2.0)[0].key for n in (("x",), ("x", "z"))] == ["weak term", "collinear"]
+    assert [unidentified_note(n, 2.0, ("x",))[0].key for n in (("x",), ("x", "z"))] == ["weak term", "hidden column"]
     assert unidentified_note((), 2.0) == wide_note((), 10.0) == () and clipped_note({}, 0.1) == ()
     (few,) = clipped_note({"age": 0.0123}, float("nan"))
     assert "'age' by up to 0.012" in few.text and "The scores of some of the rows were clipped" in few.text

@@ -254,3 +254,67 @@ def test_rare_ones_that_are_declared_as_numbers_have_no_odds_ratio_that_is_wrong
         low, high = fit.conf_int().loc["w"]
         assert low - 0.1 <= 0.5 <= high + 0.1
         assert not np.isnan(fit.params["x"]) or any("x is not given" in text for text in fit.summary().notes)
+
+
+COLUMNS = {"cause": (-3, 597), "proxy": (-4, 4), "y": (-5, 5)}
+
+
+def followed(rng, n):
+    """Return rows of a predictor, of another one that follows it, and of a response to the first."""
+    cause = rng.normal(size=n)
+    proxy = 0.8 * cause + 0.6 * rng.normal(size=n)
+    return pd.DataFrame({"cause": cause, "proxy": proxy, "y": 0.8 * cause + 0.6 * rng.normal(size=n)})
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda data, seed: ps.dp_lm("y ~ cause + proxy", data, eps=1.0, domain=COLUMNS, rng=seed),
+        lambda data, seed: ps.dp_lm("y ~ cause + proxy", data, mu=0.5, domain=COLUMNS, mech="suffstats", rng=seed),
+        lambda data, seed: ps.dp_lm("y ~ cause + proxy", data, eps=1.0, domain=COLUMNS, mech="newton", rng=seed),
+        lambda data, seed: ps.dp_lm("y ~ cause + proxy", data, eps=1.0, domain=COLUMNS, mech="kng", rng=seed),
+        lambda data, seed: ps.dp_rq("y ~ cause + proxy", data, eps=1.0, domain=COLUMNS, rng=seed),
+        lambda data, seed: ps.dp_rq("y ~ cause + proxy", data, eps=1.0, domain=COLUMNS, mech="kng", rng=seed),
+        lambda data, seed: ps.local.local_gradient_descent(
+            "y ~ cause + proxy", data, mu=2.0, domain=COLUMNS, steps=20, step_size=0.5, rng=seed
+        ),
+    ],
+    ids=["lm", "moments", "steps", "kng", "rq", "rq kng", "local"],
+)
+def test_a_predictor_does_not_stand_for_one_that_noise_hides(fit):
+    """Of fits with eps = 1 all gave the proxy a part of the cause's coefficient, and hardly an interval held zero."""
+    given, wrong = 0, 0
+    for seed in range(6):
+        one = fit(followed(np.random.default_rng([seed, 3]), 5000), seed)
+        low, high = one.conf_int().loc["proxy"]
+        given, wrong = given + int(np.isfinite(low)), wrong + int(low > 0 or high < 0)
+    assert wrong <= 1 and given <= 4
+
+
+def test_a_predictor_does_not_stand_for_one_that_noise_hides_in_the_mean_of_counts():
+    wrong = 0
+    for seed in range(6):
+        data = followed(np.random.default_rng([seed, 4]), 5000)
+        data["y"] = np.random.default_rng([seed, 5]).poisson(np.exp(0.3 + 0.5 * data["cause"]))
+        domain = {**COLUMNS, "y": (0, 30)}
+        fit = ps.dp_glm("y ~ cause + proxy", data, family="poisson", eps=1.0, domain=domain, rng=seed)
+        low, high = fit.conf_int().loc["proxy"]
+        wrong += int(low > 0 or high < 0)
+    assert wrong == 0
+
+
+def test_the_note_on_a_hidden_predictor_names_it():
+    fit = ps.dp_lm("y ~ cause + proxy", followed(np.random.default_rng(1), 5000), eps=1.0, domain=COLUMNS, rng=2)
+    assert fit.params.isna().all()
+    assert "the values of cause vary so little for the declared bounds" in " ".join(fit.summary().notes)
+
+
+def test_truth_values_declared_as_numbers_hide_no_other_coefficient():
+    """One per cent of ones are hidden as a column with far bounds is, but hold too little to move others by much."""
+    rng = np.random.default_rng(1)
+    x, w = (rng.uniform(size=10_000) < 0.003) * 1.0, rng.normal(size=10_000)
+    data = pd.DataFrame({"x": x, "w": w, "y": x + 0.5 * w + rng.normal(size=10_000)})
+    for bounds, given in (((0, 1), True), ((0, 40), False)):
+        domain = {"x": bounds, "w": (-5, 5), "y": (-10, 10)}
+        fit = ps.dp_lm("y ~ x + w", data, eps=1.0, domain=domain, rng=1)
+        assert np.isnan(fit.params["x"]) and np.isfinite(fit.params["w"]) == given
