@@ -113,13 +113,14 @@ class NumericColumns:
     def of(cls, design: Any) -> NumericColumns:
         """Return the columns of a design that belong to no factor.
 
-        Columns with the bounds (0, 1), the range of truth values, are left out: the sum of their absolute values is
-        taken to be about their sum of squares.
+        Columns with bounds from 0 to at most 1, such as truth values and splines, are left out: the sum of their values
+        is taken to be about their sum of squares.
         """
         coded = {j for factor in design.factors for j in factor.columns}
-        truth = (design.centers == 0.5) & (design.halves == 0.5)
+        low, high = design.centers - design.halves, design.centers + design.halves
+        share = (np.abs(low) <= EXACT) & (high <= 1 + EXACT)
         intercept = list(design.names).index("Intercept") if design.intercept else None
-        left = (j for j in range(len(design.names)) if j != intercept and j not in coded and not truth[j])
+        left = (j for j in range(len(design.names)) if j != intercept and j not in coded and not share[j])
         return cls(tuple(left), intercept)
 
 
