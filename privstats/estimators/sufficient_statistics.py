@@ -467,7 +467,7 @@ class Moments(UnclippedSquares):
             known=self.constant_fit(both),
             numeric=NumericColumns.of(self.box.design),
         )
-        equation = equation if equation.unseen().any() else replace(equation, within=self.hideable(A))
+        equation = equation if equation.unseen[0] else replace(equation, within=self.hideable(A))
         known = {"sigma": sigma, "response_sd": self.response_sd(both)} if self.public.intervals else {}
         estimate = equation.solve(self.box.design.names, (), {**known, **self.sizes.diagnostics})
         if self.public.intervals:

@@ -104,10 +104,13 @@ class NumericColumns:
         Positions of their coefficients.
     intercept : int, optional
         Position of the intercept; None without an intercept.
+    products : tuple of (int, int, int)
+        Positions (product, first factor, second factor) of columns that are products of two columns, or squares.
     """
 
     positions: tuple[int, ...] = ()
     intercept: int | None = None
+    products: tuple[tuple[int, int, int], ...] = ()
 
     @classmethod
     def of(cls, design: Any) -> NumericColumns:
@@ -121,7 +124,7 @@ class NumericColumns:
         share = (np.abs(low) <= EXACT) & (high <= 1 + EXACT)
         intercept = list(design.names).index("Intercept") if design.intercept else None
         left = (j for j in range(len(design.names)) if j != intercept and j not in coded and not share[j])
-        return cls(tuple(left), intercept)
+        return cls(tuple(left), intercept, tuple(design.products))
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +319,8 @@ class EstimatingEquation:
         known = {"noise_to_signal": identified}
         if lost.size:
             known["noise_to_signal_unidentified"] = ratio
-        hidden = self.coordinates.hidden
+        unseen, along = self.unseen
+        hidden = np.column_stack([self.coordinates.hidden, along])
         unidentified, leaning = self._unidentified_bias(F)
         return NormalEstimate(
             names=tuple(names),
@@ -335,7 +339,7 @@ class EstimatingEquation:
             meat_noise=() if self.meat_noise is None else (self.meat_noise.mapped(F.T),),
             remarks=tuple(notes),
             diagnostics={**known, **(diagnostics or {})},
-            unseen=tuple(names[j] for j, one in zip(self.numeric.positions, self.unseen(), strict=True) if one),
+            unseen=tuple(names[j] for j in unseen),
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
@@ -382,21 +386,27 @@ class EstimatingEquation:
         known = np.zeros(len(self.score)) if self.known is None else self.known
         return lost, self.signal / np.sqrt(np.minimum(least, self.usual)), lost @ (lost.T @ known)
 
-    def unseen(self) -> NDArray[np.bool_]:
-        """Return for each of the columns `numeric` whether noise hides how much its values vary.
+    @cached_property
+    def unseen(self) -> tuple[list[int], FloatArray]:
+        """Positions of the columns `numeric` whose variation, or a factor's, noise hides, and directions of theta.
 
-        Nothing is hidden if all directions are identified.
+        The directions have the shape (c, l). In each of them the coefficient of one of these columns changes, and the
+        intercept such that the linear predictor at the column's mean does not change. There are none if all directions
+        are identified.
         """
-        columns = np.asarray(self.coordinates.back)[:, list(self.numeric.positions)]
+        back, numeric = np.asarray(self.coordinates.back), self.numeric
+        along = np.eye(back.shape[1])[:, list(numeric.positions)]
         if not self.hessian.unidentified()[0].size:
-            return np.zeros(columns.shape[1], dtype=bool)
-        if self.numeric.intercept is None:
-            return self.hessian.unseen(columns)
-        one = self.coordinates.back[:, self.numeric.intercept]
-        if self.hessian.unseen(one[:, None])[0]:
-            return np.ones(columns.shape[1], dtype=bool)
-        through = self.hessian.value @ one
-        return self.hessian.unseen(columns - np.outer(one, through @ columns) / max(float(one @ through), 1e-300))
+            return [], along[:, :0]
+        if numeric.intercept is not None:
+            one = back[:, numeric.intercept]
+            through, rows = self.hessian.value @ one, float(one @ self.hessian.value @ one)
+            seen = not self.hessian.unseen(one[:, None])[0]
+            along[numeric.intercept] = -(through @ back @ along) / max(rows, 1e-300) if seen else 1.0
+        hidden = {j for j, one in zip(numeric.positions, self.hessian.unseen(back @ along), strict=True) if one}
+        hidden |= {j for j, *factors in numeric.products if hidden & set(factors)}
+        found = [k for k, j in enumerate(numeric.positions) if j in hidden]
+        return [numeric.positions[k] for k in found], along[:, found]
 
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return bounds on theta's bias due to unidentified directions: a matrix, and a tuple of further bounds.
@@ -420,7 +430,7 @@ class EstimatingEquation:
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
         if self.within is None or not lost.size:
-            further = (Allowance(G @ self.hessian.power(-0.5), self.signal),) if self.unseen().any() else ()
+            further = (Allowance(G @ self.hessian.power(-0.5), self.signal),) if self.unseen[0] else ()
             return np.asarray(G @ (lost * hides)), further
         most = lost.T @ self.coordinates.back @ self.within
         length = float(np.linalg.norm(np.abs(most).sum(axis=1)))
@@ -499,7 +509,8 @@ class NormalEstimate(Estimate):
         Further bounds on the bias due to unidentified directions: noise in the Hessian changes these directions, and
         the bounds in `unidentified` do not include this change.
     unseen : tuple of str
-        Names of the numeric columns whose variation noise hides (`EstimatingEquation.unseen`).
+        Names of the numeric columns whose variation noise hides (`EstimatingEquation.unseen`). Then `hidden` contains
+        the directions of their coefficients, whose size nothing bounds.
     """
 
     names: tuple[str, ...]
@@ -772,7 +783,8 @@ class NormalEstimate(Estimate):
     def _not_given(self) -> tuple[Note, ...]:
         """Return a note on coefficients that noise makes unidentified, unless another note names these coefficients."""
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
-        missing, known = ~self._given & ~exact, {name for one in self.remarks for name in one.about}
+        missing = ~self._given & (~exact | bool(self.unseen))
+        known = {name for one in self.remarks for name in one.about}
         R = np.eye(len(missing))
         law = self.error_law(R)
         half = law.lengths(0.05)

@@ -344,7 +344,7 @@ def test_a_column_that_noise_hides_may_move_all_others_and_the_note_names_it():
     found = []
     for positions, intercept in (((), 0), ((1,), 0), ((1, 2), 0), ((1, 2), None), ((2,), None)):
         one = replace(e, numeric=NumericColumns(positions, intercept))
-        np.testing.assert_array_equal(one.unseen(), [j == 2 for j in positions])
+        assert one.unseen[0] == [j for j in positions if j == 2]
         fit = one.solve(NAMES)
         found.append(np.isnan(fit.params()).tolist())
         assert (fit.notes[0].key == "hidden column") == (2 in positions) == (fit.unseen == (NAMES[2],))
@@ -363,10 +363,13 @@ def test_columns_far_from_zero_are_seen_only_if_they_vary_about_their_mean():
     for more, seen in ((0.0, False), (10.0, True)):
         matrix = H.plus(A + np.diag([0.0, more]))
         e = EstimatingEquation(np.ones(2), matrix, np.eye(2), (), Coordinates.plain(2), 20.0)
-        assert replace(e, numeric=NumericColumns((1,), 0)).unseen().tolist() == [not seen]
-        assert replace(e, numeric=NumericColumns((1,), None)).unseen().tolist() == [False]
+        assert replace(e, numeric=NumericColumns((1,), 0)).unseen[0] == [1] * (not seen)
+        assert replace(e, numeric=NumericColumns((1,), None)).unseen[0] == []
+    product = replace(e, hessian=H.plus(A), numeric=NumericColumns((0, 1), None, ((0, 1, 1),)))
+    assert product.unseen[0] == []  # without an intercept both are seen
+    assert replace(product, hessian=H.plus(np.diag([1000.0, 0.5]))).unseen[0] == [0, 1]  # and a square with its root
     empty = replace(e, hessian=H, numeric=NumericColumns((1,), 0))
-    assert empty.unseen().tolist() == [True]  # not even the number of rows is seen
+    assert empty.unseen[0] == [1]  # not even the number of rows is seen
 
 
 def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
