@@ -338,7 +338,10 @@ def _run(chosen: argparse.Namespace) -> None:
 def _ledger(chosen: argparse.Namespace) -> Ledger:
     """Return the ledger that the command names; a ledger that does not exist yet needs a budget."""
     if chosen.budget is None and not Path(chosen.ledger).exists():
-        raise BudgetError(f"there is no ledger {quote(Path(chosen.ledger).name)}; create it with --budget mu=1")
+        asked = {name: getattr(chosen, name, None) for name in ("eps", "delta", "mu", "rho")}
+        own = ",".join(f"{name}={number:g}" for name, number in asked.items() if number)
+        cure = "create it with --budget mu=1" + (f", or {own} for this call alone" if own else "")
+        raise BudgetError(f"there is no ledger {quote(Path(chosen.ledger).name)}; {cure}")
     budget = None if chosen.budget is None else budget_of(chosen.budget)
     return Ledger(budget, chosen.ledger, analyst=chosen.analyst)
 

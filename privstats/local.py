@@ -219,7 +219,7 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
     """
     if not isinstance(formula, str):
         raise FormulaError(f"the formula is {quote(formula)}; write it like '{EXAMPLE}'")
-    design = bind_regression(formula, domain)
+    design = bind_regression(formula, domain, centred=True)
     check_schema(data, design.reads)
     written = parse_formula(formula, EXAMPLE).written
     check_strays(design.domain, written, tuple(data.columns))

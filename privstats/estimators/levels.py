@@ -361,7 +361,7 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
     reference, names = one.level == factor.reference, box.design.names
     about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(one.level)]
     at = [j for j in (box.intercept if reference else None, *about) if j is not None]
-    other = factor.compared_with(factor.levels[int(np.argmax(count))])
+    needed = float(count[one.level]) * least
     return note(
         "hidden level",
         [names[j] for j in at],
@@ -369,9 +369,21 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
         factor=factor.name,
         count=about_rows(count[one.level]),
         sd=levels.sd,
-        needed=float(count[one.level]) * least,
-        code=f", or compare with another level, {other}" if reference else "",
+        needed=needed,
+        code=compared_with_another(factor, count, needed) if reference else "",
     )
+
+
+def compared_with_another(factor: Any, counts: FloatArray, needed: float) -> str:
+    """Return the end of a remedy for a rare reference level: to compare with the most frequent other level.
+
+    The text is empty if all other levels have fewer than `needed` rows.
+    """
+    others = np.where(np.arange(len(counts)) == factor.reference, -np.inf, counts)
+    best = int(np.argmax(others))
+    if others[best] < needed:
+        return ""
+    return f", or compare with another level, {factor.compared_with(factor.levels[best])}"
 
 
 def hidden_levels(
@@ -404,9 +416,8 @@ def hidden_levels(
             reference = level == factor.reference
             about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
             at = [j for j in (box.intercept if reference else None, *about) if j is not None]
-            other = factor.compared_with(factor.levels[int(np.argmax(counts))])
             count = about_rows(counts[level]) if sds[level] < rows else UNKNOWN_ROWS
-            code = f", or compare with another level, {other}" if reference else ""
+            code = compared_with_another(factor, counts, needed[level]) if reference else ""
             what = {"level": factor.levels[level], "factor": factor.name, "count": count, "code": code}
             what |= {"sd": sds[level], "needed": needed[level]}
             if hidden := [names[j] for j in at if np.isnan(values[j])]:

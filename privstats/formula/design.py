@@ -82,6 +82,9 @@ class Design:
     complete : bool
         Whether every row is used: all columns are declared complete, all expressions have finite values everywhere,
         there is no `subset`, and all weights are equal.
+    centred : bool
+        Whether the middle of a number's range is subtracted in its products with factors (`Terms.coding`). The fit then
+        does not depend on the origin of the number, such as the year 0.
     lacking : tuple of str
         Expressions without declared bounds. The bounds of these expressions are arbitrary until `with_bounds` sets
         them.
@@ -90,8 +93,8 @@ class Design:
     factors : tuple of DesignFactor
         The factors, in the order in which a block stores their codes.
     centers, halves : ndarray, shape (coefficients,)
-        Centre and half-range of each column of the model matrix: the scaled column is (column - center) / half, which
-        lies in [-1, 1].
+        Centre and half-range of each column of the model matrix (times `Terms.coding`): the scaled column is (column -
+        center) / half, which lies in [-1, 1].
     response_center, response_half : float
         Centre and half-range of the response.
     """
@@ -105,6 +108,7 @@ class Design:
     response: str
     reads: tuple[str, ...]
     complete: bool
+    centred: bool
     lacking: tuple[str, ...]
     layout: Layout
     factors: tuple[DesignFactor, ...]
@@ -119,7 +123,7 @@ class Design:
     _offset: NumericFactor | None = field(repr=False)
 
     def __reduce__(self) -> Any:
-        return _rebound, (self.formula, self.domain, self.written, self.family)
+        return _rebound, (self.formula, self.domain, self.written, self.family, self.centred)
 
     @property
     def weighted(self) -> bool:
@@ -146,8 +150,13 @@ class Design:
         """Range of the offset; (0, 0) if the model has no offset."""
         return (0.0, 0.0) if self._offset is None else (self._offset.within.lo, self._offset.within.hi)
 
+    @property
+    def coding(self) -> FloatArray:
+        """Matrix C, shape (coefficients, coefficients): the scaled columns are those of X C, with X the user's."""
+        return self._made.coding
+
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """Return the range of each column in the user's units."""
+        """Return the range of each column in the user's units, after multiplication by `coding`."""
         return tuple((interval.lo, interval.hi) for interval in self._made.intervals)
 
     @property
@@ -247,7 +256,7 @@ class Design:
         for code, (low, high) in bounds.items():
             known = _known(code, self.domain, self.family if code == self.response else None)
             found[code] = Estimated.inside(known, float(low), float(high))
-        return _rebound(self.formula, self.domain.extended(found), self.written, self.family)
+        return _rebound(self.formula, self.domain.extended(found), self.written, self.family, self.centred)
 
     def to_original(self, response: bool = True) -> tuple[FloatArray, FloatArray]:
         """Return (matrix, shift): coefficients in the user's units are ``matrix @ theta + shift``.
@@ -260,7 +269,7 @@ class Design:
             Whether coefficients are in units of the response, which is True for models without a link function.
         """
         unit = self.response_half if response else 1.0
-        matrix, shift = np.diag(unit / self.halves), np.zeros(len(self.names))
+        matrix, shift = self._made.coding * (unit / self.halves), np.zeros(len(self.names))
         if self.intercept:
             matrix[0, 1:] = -unit * (self.centers / self.halves)[1:]
             shift[0] = self.response_center if response else 0.0
@@ -363,7 +372,7 @@ class Design:
         of the two arrays has shape (columns without intercept + 1,); the last entry belongs to the response.
         """
         domain = self.domain.typical
-        usual = _rebound(self.formula, domain, self.written, self.family)
+        usual = _rebound(self.formula, domain, self.written, self.family, self.centred)
         first = int(self.intercept)
         intervals = [*usual._made.intervals[first:], usual._outcome_interval]
         center = np.append(self.centers[first:], self.response_center)
@@ -413,6 +422,7 @@ def bind_regression(
     offset: str | None = None,
     family: Mean | None = None,
     rows: int | None = None,
+    centred: bool = False,
 ) -> Design:
     """Return the design of a formula with the bounds and levels that a domain declares; no data are read.
 
@@ -430,6 +440,8 @@ def bind_regression(
         Family of a model with a link function.
     rows : int, optional
         Public number of rows; an error is raised for a factor with too many levels for this number of rows.
+    centred : bool
+        Whether the middle of a number's range is subtracted in its products with factors.
 
     Returns
     -------
@@ -443,19 +455,23 @@ def bind_regression(
     DomainError
         If bounds or levels are missing or contradictory.
     """
-    design = _bound_to(formula, as_domain(domain), subset, weights, offset, family, rows)
+    design = _bound_to(formula, as_domain(domain), subset, weights, offset, family, rows, centred)
     _refuse_collinear(design)
     return design
 
 
 def _rebound(
-    formula: str, domain: Domain, written: tuple[str | None, str | None, str | None], family: Mean | None
+    formula: str,
+    domain: Domain,
+    written: tuple[str | None, str | None, str | None],
+    family: Mean | None,
+    centred: bool = False,
 ) -> Design:
     """Return the design of a formula with new bounds in `domain`; the bounds may be estimates.
 
     Collinearity, and the number of rows for each factor level, are not checked again.
     """
-    return _bound_to(formula, domain, *written, family, None)
+    return _bound_to(formula, domain, *written, family, None, centred)
 
 
 def _bound_to(
@@ -466,6 +482,7 @@ def _bound_to(
     offset: str | None,
     family: Mean | None,
     rows: int | None,
+    centred: bool,
 ) -> Design:
     parsed = parse_formula(formula, EXAMPLE)
     if len(parsed.left) != 1 or len(parsed.left[0]) != 1:
@@ -485,7 +502,7 @@ def _bound_to(
     names, subterms = code_columns(parsed.right, {code: part.probe for code, part in parts.items()})
     if not names:
         raise FormulaError(f"'{formula}' has no coefficients; write it like '{EXAMPLE}'")
-    made = terms_of(subterms, parts)
+    made = terms_of(subterms, parts, centred)
     intercept = any(not subterm.factors for subterm in subterms)
     centers, halves = _scales(names, made.intervals, intercept)
     center, half = _outcome_scale(outcome, family, intercept)
@@ -506,6 +523,7 @@ def _bound_to(
         complete=not selection.parts
         and all(part.total for part in sources)
         and all(bound.is_complete(name) for name in reads),
+        centred=centred,
         lacking=missing,
         layout=layout,
         factors=made.factors(spelled, layout),
@@ -628,7 +646,7 @@ def _refuse_collinear(design: Design) -> None:
         # there may be no public point for some combination of values
         alone = reads.isdisjoint(ends) or len(reads) == 1
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
-    found = collinear((made.matrix(rows, n) - design.centers) / design.halves, among)
+    found = collinear((made.matrix(rows, n) @ made.coding - design.centers) / design.halves, among)
     if found is None:
         return
     column, others = found

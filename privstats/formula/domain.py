@@ -62,7 +62,7 @@ class Domain(Mapping[str, Known]):
         if not isinstance(columns, Mapping):
             raise DomainError(
                 f"the domain is {quote(columns)}; write a dict of bounds and levels, as {{'age': (0, 100), "
-                "'sex': ['f', 'm']}}"
+                "'sex': ['f', 'm']}"
             )
         self._columns = {_name(name): _declared(name, known) for name, known in columns.items()}
         self._spelt = {spelling(name): name for name in self._columns}

@@ -126,7 +126,11 @@ class Terms:
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
-        Range of each column of the model matrix.
+        Range of each column of the model matrix times `coding`.
+    coding : ndarray, shape (columns, columns)
+        Matrix by which the model matrix is multiplied before its columns are scaled; the identity but for products of
+        numbers and a factor. There the middle of the number's range is subtracted first: with ``year:C(g)[T.b]`` in the
+        units of the user, the information that tells it from ``C(g)[T.b]`` would be lost in the noise.
     """
 
     numeric: Mapping[str, NumericFactor | BasisFactor]
@@ -136,6 +140,7 @@ class Terms:
     keys: tuple[Key, ...]
     products: tuple[Product, ...]
     intervals: tuple[Interval, ...]
+    coding: FloatArray
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -223,15 +228,15 @@ class Terms:
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
         """Return the definition of the scaled columns as functions of the scaled numbers and the codes of a block.
 
-        A scaled column is ``(number * contrast - center) / half``, with its centre in `centers`, its half-range in
-        `halves`, and ``number`` in the user's units.
+        A scaled column is ``((number + offset) * contrast - center) / half``, with its centre in `centers`, its
+        half-range in `halves`, ``number`` in the user's units, and the offset in `coding`.
         """
-        terms = []
+        terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
             at = list(product.columns)
             center, half = (1.0, 0.0) if product.number is None else self.scales[product.number]
             slopes = product.contrasts * half / halves[at]
-            shifts = (product.contrasts * center - centers[at]) / halves[at]
+            shifts = (product.contrasts * (center + offsets[at]) - centers[at]) / halves[at]
             terms.append(Term(product.columns, product.number, product.factor, slopes, shifts))
         many = len(self.numbers) + offset + 1
         last = [len(self.intervals) + k for k in range(offset + 1)]
@@ -274,7 +279,7 @@ class Terms:
         for number in dict.fromkeys(product.number for product in self.products):
             mine = [product for product in self.products if product.number == number]
             conditions.append(self._at_levels(mine, allowed, d))
-        original = _null_space(np.vstack(conditions))
+        original = (2 * np.eye(d) - self.coding) @ _null_space(np.vstack(conditions))  # the inverse of `coding`
         boxed = original * halves[:, None]
         if intercept:
             boxed[0] += centers @ original
@@ -375,8 +380,10 @@ def key_of(part: Factor) -> str:
     return part.name if isinstance(part, LevelFactor) else part.code
 
 
-def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
+def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor], centred: bool) -> Terms:
     """Return the description (`Terms`) of the columns of a formula, given as products of factors (subterms).
+
+    `centred` is whether the middle of a number's range is subtracted in its products with factors (`Terms.coding`).
 
     Raises
     ------
@@ -386,7 +393,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor]) -> Terms:
     builder = _Builder(parts, {}, {}, {}, {}, [], [])
     for subterm in subterms:
         builder.add(subterm)
-    return builder.terms()
+    return builder.terms(centred)
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,9 +469,25 @@ class _Builder:
             self.numbers.setdefault(number, within)
         return within
 
-    def terms(self) -> Terms:
-        """Return the columns added so far as `Terms`."""
+    def terms(self, centred: bool) -> Terms:
+        """Return the columns added so far as `Terms`; the argument is explained in `terms_of`."""
         scales = tuple((within.middle, within.half) for within in self.numbers.values())
+        coding, intervals = np.eye(len(self.intervals)), list(self.intervals)
+        alone = {
+            (product.factor, contrast.tobytes()): column
+            for product in self.products
+            for column, contrast in zip(product.columns, product.contrasts.T, strict=True)
+            if product.number is None and product.factor is not None
+        }
+        for product in self.products if centred else ():
+            if product.number is None or product.factor is None:
+                continue
+            center, half = scales[product.number]
+            for column, contrast in zip(product.columns, product.contrasts.T, strict=True):
+                main = alone.get((product.factor, contrast.tobytes()))
+                if main is not None:
+                    coding[main, column] = -center
+                    intervals[column] = Interval(-half, half) * Interval.hull((contrast.min(), contrast.max()))
         return Terms(
             self.numeric,
             self.coded,
@@ -472,7 +495,8 @@ class _Builder:
             scales,
             tuple(self.keys),
             tuple(self.products),
-            tuple(self.intervals),
+            tuple(intervals),
+            coding,
         )
 
 

@@ -85,6 +85,11 @@ def _path(data: str | os.PathLike[str]) -> ParquetFiles:
         found = bool(parquet_files(path)[0][0].physical_schema)
     except Exception:
         found = False
+    if not found and not os.path.exists(path):
+        raise OptionError(
+            "data is not the path of a Parquet file, since there is nothing at this path; give another path, or a "
+            "DataFrame"
+        )
     if not found:
         raise OptionError(
             "data is not the path of a Parquet file or of a folder of Parquet files; give another path, or a DataFrame"

@@ -114,6 +114,10 @@ def text_lines(path: str) -> TextLines | None:
         names = cells_of(first.removeprefix(BYTE_ORDER_MARK), separator) if first else None
     except Exception:  # for instance a file that is empty or may not be read
         names = None
+    if names is None and not os.path.exists(path):
+        raise OptionError(
+            "data is not the path of a file with column names, since there is no file at this path; give another path"
+        )
     if names is None:
         raise OptionError(
             "data is not the path of a file with column names in its first line (in UTF-8, separated by commas, or by "

@@ -57,7 +57,7 @@ class SparkFrame:
     def head(self) -> pd.DataFrame:
         import pyarrow as pa
 
-        return frame_of(self.frame.columns, [pa.array([], kind) for kind in _types(self.frame)])
+        return frame_of(self.frame.columns, [pa.nulls(0, kind) for kind in _types(self.frame)])
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")

@@ -138,7 +138,7 @@ class ParquetFiles:
             for name, kind in fields:
                 kinds.setdefault(name, set()).add(kind)
         offered = [name for name in names if self.only is None or name in self.only]
-        return frame_of(offered, [pa.array([], _common(kinds[name])) for name in offered])
+        return frame_of(offered, [pa.nulls(0, _common(kinds[name])) for name in offered])
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Rows]:
         wanted = list(self.head().columns) if names is None else list(names)
@@ -199,9 +199,9 @@ def _columns(batches: Iterable[Any]) -> Iterator[Rows]:
 
 def _head(schema: Any) -> pd.DataFrame:
     """Return a frame with the columns of an Arrow schema, without rows."""
-    from pyarrow import array
+    from pyarrow import nulls
 
-    return frame_of(schema.names, [array([], kind) for kind in schema.types])
+    return frame_of(schema.names, [nulls(0, kind) for kind in schema.types])
 
 
 def _common(kinds: set[Any]) -> Any:

@@ -97,9 +97,9 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "bounds, or make rows x budget {times:<} times as large."
         ),
         "hidden column": (
-            "{names} not given: the values of {column} vary so little for the declared bounds that the noise is "
-            "{ratio:<} times the information, and the coefficients of other columns depend on it. Remedy: declare "
-            "closer bounds of {column}, leave it out, or make rows x budget {times:<} times as large."
+            "{names} not given: the noise hides how much the values of {column} vary within the declared bounds (it is "
+            "{ratio:<} times the information), and the other coefficients depend on it. Remedy: make rows x budget "
+            "{times:<} times as large, declare closer bounds of {column} where they are far, or leave it out."
         ),
         "weak term": (
             "{names} not given: the noise is {ratio:<} times the information, since its values vary little for its "

@@ -85,16 +85,13 @@ class Neighbors:
         may_be_absent : bool
             Whether a row may contribute nothing: it is incomplete, outside the subset, or beyond `rows_per_unit`.
         """
-        many = self.rows_per_unit > 1
-        rows = 1 if folded else self.rows_per_unit
-        return Relation(rows, self.exchange, not self.exchange or may_be_absent or many)
+        appear = not self.exchange or may_be_absent or self.rows_per_unit > 1
+        return Relation(1 if folded else self.rows_per_unit, self.exchange, appear)
 
     @property
     def protected(self) -> str:
         """The rows that the guarantee protects, in words such as "any one row"."""
-        if self.unit is None:
-            return "any one row"
-        return f"all rows of any one {self.unit}"
+        return "any one row" if self.unit is None else f"all rows of any one {self.unit}"
 
     def __str__(self) -> str:
         return f"{'replace' if self.exchange else 'add or remove'} one {self.unit or 'row'}"
@@ -294,10 +291,10 @@ class PureDP(Promise):
         return replace(self, eps=self.eps * share)
 
     def for_group(self, k: int) -> PureDP:
-        return replace(self, eps=self.eps / k)
+        return replace(self, eps=self.eps / steps(k))
 
     def of_group(self, k: int) -> PureDP:
-        return replace(self, eps=self.eps * k)
+        return replace(self, eps=self.eps * steps(k))
 
     def as_pure(self) -> PureDP:
         return self
@@ -368,15 +365,15 @@ class ApproxDP(Promise):
 
         It is (eps / k, delta / S), with S the sum of e^(i eps / k) over i = 0, ..., k - 1.
         """
-        steps = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(k))
-        return replace(self, eps=self.eps / k, delta=self.delta / steps)
+        total = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(steps(k)))
+        return replace(self, eps=self.eps / k, delta=self.delta / total)
 
     def of_group(self, k: int) -> ApproxDP:
         """Return the guarantee that follows for data sets k steps apart.
 
         It is (k eps, delta S), with S the sum of e^(i eps) over i = 0, ..., k - 1.
         """
-        delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(k))
+        delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(steps(k)))
         if delta >= 1:
             raise BudgetError(f"delta = {self.delta:g} protects nobody at {k} steps; choose a smaller delta")
         return replace(self, eps=k * self.eps, delta=delta)
@@ -444,10 +441,10 @@ class GaussianDP(Promise):
         return replace(self, mu=self.mu * math.sqrt(max(0.0, share)))
 
     def for_group(self, k: int) -> GaussianDP:
-        return replace(self, mu=self.mu / k)
+        return replace(self, mu=self.mu / steps(k))
 
     def of_group(self, k: int) -> GaussianDP:
-        return replace(self, mu=self.mu * k)
+        return replace(self, mu=self.mu * steps(k))
 
     def as_pure(self) -> PureDP:
         return PureDP(tradeoff.pure_eps(self.mu), self.neighbors)
@@ -510,11 +507,11 @@ class ZeroCDP(Promise):
         return replace(self, rho=self.rho * share)
 
     def for_group(self, k: int) -> ZeroCDP:
-        return replace(self, rho=self.rho / k**2)
+        return replace(self, rho=self.rho / steps(k) ** 2)
 
     def of_group(self, k: int) -> ZeroCDP:
         """Return the guarantee for data sets k steps apart: k^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
-        return replace(self, rho=self.rho * k**2)
+        return replace(self, rho=self.rho * steps(k) ** 2)
 
     def as_pure(self) -> PureDP:
         return PureDP(tradeoff.pure_eps_of_rho(self.rho), self.neighbors)
@@ -638,6 +635,19 @@ def promise_of(eps: Any, mu: Any, rho: Any, delta: Any, neighbors: Neighbors) ->
 def is_number(value: Any) -> bool:
     """Return whether a value is a number and not a boolean."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
+
+
+def steps(k: Any) -> int:
+    """Return the number of rows of a group as an int, if it is a whole number from 1 on.
+
+    Raises
+    ------
+    BudgetError
+        For any other value: a group of half a row would double eps.
+    """
+    if not is_number(k) or not 1 <= k < math.inf or k != int(k):
+        raise BudgetError(f"k is {quote(k)}; give a whole number of rows from 1 on, such as k=2")
+    return int(k)
 
 
 def positive(name: str, value: Any) -> float:

@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 
 import pandas as pd
 
-from privstats.boundary import door
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.privacy.ledger_copy import seen
 from privstats.results import measurements, record
 from privstats.results.absent import ABSENT, missing
 from privstats.results.deployment import deployment
+from privstats.results.entry import entry
 from privstats.results.files import as_line, write_text
 from privstats.results.hypotheses import ContrastTest, WaldTest, contrast_test, level, parsed_hypothesis, wald_test
 from privstats.results.marginal import MarginalTable, comparisons_table, means_table, slopes_table
@@ -46,7 +46,7 @@ class Results(FitNumbers):
 
     # ---------------------------------------------------------------- tests and predictions
 
-    @door
+    @entry
     def predict(self, new_data: pd.DataFrame | None = None, which: str = "mean") -> pd.Series | pd.DataFrame:
         """Return the fitted mean, or the fitted quantile, of the response (as the formula writes it) at new rows.
 
@@ -77,7 +77,7 @@ class Results(FitNumbers):
             )
         return predicted(self, new_data, which == "linear")
 
-    @door
+    @entry
     def get_prediction(self, new_data: pd.DataFrame) -> Prediction:
         """Return fitted means at new rows with standard errors and intervals, which include noise and bias bounds.
 
@@ -173,7 +173,7 @@ class Results(FitNumbers):
         """
         return term_tests(self)
 
-    @door
+    @entry
     def t_test_pairwise(self, term: str, method: str = "holm", alpha: float = 0.05) -> pd.DataFrame:
         """Test all pairs of levels of a factor for equal coefficients.
 
@@ -209,7 +209,7 @@ class Results(FitNumbers):
         """
         return pairwise_tests(self, term, method, alpha)
 
-    @door
+    @entry
     def means(
         self,
         factor: str,
@@ -265,7 +265,7 @@ class Results(FitNumbers):
         """
         return means_table(self, factor, at, by, simultaneous, alpha)
 
-    @door
+    @entry
     def comparisons(
         self,
         term: str,
@@ -320,7 +320,7 @@ class Results(FitNumbers):
         """
         return comparisons_table(self, term, at, by, pairwise, simultaneous, alpha)
 
-    @door
+    @entry
     def slopes(
         self,
         term: str,

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privstats.boundary import door
 from privstats.errors import BudgetError, DomainError, OptionError, PrivacyError, PrivstatsError, quote
 from privstats.estimators.base import PublicFacts
 from privstats.formula.declarations import Known
@@ -34,6 +33,7 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.account import Account
 from privstats.privacy.promise import ApproxDP, Neighbors, Promise, Relation
 from privstats.privacy.release import Release
+from privstats.results.entry import entry
 from privstats.results.files import as_text, write_text
 from privstats.results.header import shared
 from privstats.workflow import forecast, stage0
@@ -593,7 +593,7 @@ class Plan:
         """
         write_text(path, self.to_json())
 
-    @door
+    @entry
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> Any:
         """Carry out the plan on data. If the data lead to another plan, an error is raised and nothing is charged.
 

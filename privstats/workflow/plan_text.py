@@ -202,7 +202,7 @@ def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
     if names:
         others = f" and {len(names) - 3} more" if len(names) > 3 else ""
         shares = ", ".join(f"{name} in {share:.0%}" for name, share in zip(names[:3], some, strict=False))
-        lines += filled(f"Borderline: intervals are given for {shares} of the forecasts{others}.")
+        lines += filled(f"Borderline: intervals are given for {shares}{others} of the forecasts.")
     return lines
 
 
@@ -224,7 +224,8 @@ def _questions(plan: Any) -> list[str]:
     what = "what is released"
     if marks:
         what += f" ({', '.join(marks.values())}: by {' or '.join(methods)} only)"
-    lines = [f"{'question':<{wide}}{f'of {shared(plan.accounted)}':>8}  {what}"]
+    first, *more = filled(what, " " * (wide + 10), " " * (wide + 12))
+    lines = [f"{'question':<{wide}}{f'of {shared(plan.accounted)}':>8}  {first.lstrip()}", *more]
     for name, branch in groups:
         mark = f"{marks[branch]} " if branch else ""
         text = filled(f"{mark}{RELEASED.get(name, name)}", " " * (wide + 10), " " * (wide + 12))

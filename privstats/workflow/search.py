@@ -137,7 +137,8 @@ class Bounds:
         change = np.array(
             [np.median(some[np.isfinite(some)]) if np.isfinite(some).any() else 1.0 for some in changes.T]
         )
-        return [known[fit] * change for fit in rest if fit in known]
+        with np.errstate(all="ignore"):  # an interval that is not reported stays infinitely wide
+            return [np.where(np.isinf(known[fit]), math.inf, known[fit] * change) for fit in rest if fit in known]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from privstats.privacy.account import COUNTED, Account
 from privstats.privacy.composition import together
 from privstats.privacy.ledger_prepaid import Charge, Prepaid, check_together
 from privstats.privacy.promise import Promise
+from privstats.results.entry import entry
 from privstats.results.files import as_text, write_text
 from privstats.results.header import implied
 from privstats.results.study import StudyResults
@@ -118,7 +119,7 @@ class Study:
         """
         write_text(path, self.to_json())
 
-    @door
+    @entry
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> StudyResults:
         """Carry out all plans on data, in order; all plans are charged before any row is read, or no plan is charged.
 

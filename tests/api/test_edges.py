@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.errors import OptionError
 from tests.conftest import thinned
 
 DOMAIN = {
@@ -164,3 +165,22 @@ def test_equal_variances_are_uncertain_when_they_are_small_beside_the_noise():
         low, high = fit.conf_int().loc["x"]
         inside += low <= 1 <= high
     assert inside >= 16
+
+
+def test_arguments_of_result_methods_that_do_not_fit_are_named():
+    """They read as a failure of the package: an unexpected failure (TypeError at boundary.py:48)."""
+    fit = ps.dp_lm("y ~ x + C(g)", ROWS[240], eps=4.0, domain=DOMAIN, rng=1)
+    for call, text in (
+        (lambda: fit.means(), r"means\(\) missing a required argument"),
+        (lambda: fit.predict(exog=ROWS[30]), r"predict\(\) got an unexpected keyword argument 'exog'"),
+        (lambda: fit.slopes("x", level=0.9), r"slopes\(\) got an unexpected keyword argument 'level'"),
+        (lambda: fit.get_prediction(), r"get_prediction\(\) missing a required argument: 'new_data'"),
+    ):
+        with pytest.raises(OptionError, match=text) as caught:
+            call()
+        frames = []
+        trace = caught.value.__traceback__
+        while trace is not None:
+            frames.append(trace.tb_frame.f_locals)
+            trace = trace.tb_next
+        assert not any(ROWS[30] is value for held in frames[1:] for value in held.values())

@@ -667,3 +667,19 @@ def test_a_formula_is_parsed_once_by_all_who_ask(monkeypatch):
     for like in ("y ~ x", "y"):
         with pytest.raises(FormulaError, match=f"write it like '{like}'"):
             language.parse_formula("y ~ (", like)
+
+
+def test_a_centred_product_does_not_depend_on_the_origin_of_its_number():
+    years = np.arange(1990.0, 2021.0)
+    rows = pd.DataFrame({"year": years, "g": ["a", "b"] * 15 + ["a"], "y": 0.0})
+    later = rows.assign(year=years - 2005)
+    found = []
+    for data, bounds in ((rows, (1990, 2020)), (later, (-15, 15))):
+        domain = {"year": bounds, "g": ["a", "b"], "y": (0, 1)}
+        design = bind_regression("y ~ year * C(g)", domain, centred=True)
+        found.append(all_columns(design.block(data)))
+        plain = bind_regression("y ~ year * C(g)", domain)
+        assert (design.coding[1, 3] == -sum(bounds) / 2) and np.array_equal(plain.coding, np.eye(4))
+    np.testing.assert_array_equal(*found)
+    alone = bind_regression("y ~ year + year:C(g)", domain | {"year": (1990, 2020)}, centred=True)
+    assert np.array_equal(alone.coding, np.eye(3))  # no column of the factor from which to subtract

@@ -1,5 +1,6 @@
 """Random formulas: columns equal patsy's, exactly the collinear ones are refused, and null spaces are exact."""
 
+import pickle
 import random
 
 import numpy as np
@@ -42,6 +43,28 @@ def rank(X, tolerance):
     return np.linalg.matrix_rank(unit, tol=tolerance) if X.size else 0
 
 
+def check_centred(design, data, X, codes):
+    """With centred products the scaled columns are those of X C, and the coefficients come back to the user's."""
+    block = pickle.loads(pickle.dumps(design)).block(data)
+    Z = all_columns(block)[:, :-1]
+    assert np.abs(Z).max() <= 1
+    coded = X @ design.coding
+    np.testing.assert_allclose(Z * design.halves + design.centers, coded, atol=3e-6 * design.halves.max())
+    for (low, high), column in zip(design.bounds(), coded.T, strict=True):
+        assert low - 1e-9 <= column.min() <= column.max() <= high + 1e-9
+    theta = np.random.default_rng(1).standard_normal(X.shape[1])
+    matrix, shift = design.to_original(response=False)
+    boxed = (coded - design.centers) / design.halves
+    np.testing.assert_allclose(boxed @ theta, X @ (matrix @ theta + shift), rtol=1e-8, atol=1e-8)
+    kept = [np.arange(len(factor.levels)) > 0 for factor in design.factors]
+    there = np.logical_and.reduce([np.ones(len(data), bool), *(m[c] for m, c in zip(kept, codes, strict=True))])
+    null = design.null_space(kept)
+    np.testing.assert_allclose(Z[there] @ null, 0, atol=1e-6)
+    if there.sum() > 3 * X.shape[1]:
+        values = np.linalg.svd(boxed[there], compute_uv=False)
+        assert null.shape[1] == X.shape[1] - (values > 1e-7 * values[0]).sum()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_random_formulas_mean_what_patsy_says_and_their_null_spaces_are_exact(seed):
     data, rng = rows(), np.random.default_rng(seed)
@@ -65,6 +88,8 @@ def test_random_formulas_mean_what_patsy_says_and_their_null_spaces_are_exact(se
         block = design.block(data)
         Z = all_columns(block)[:, :-1]
         np.testing.assert_allclose(Z * design.halves + design.centers, X, atol=3e-6 * design.halves.max())
+        assert np.array_equal(design.coding, np.eye(X.shape[1]))
+        check_centred(bind_regression(formula, WIDE, centred=True), data, X.to_numpy(), block.codes)
         kept = [rng.uniform(size=len(factor.levels)) > 0.3 for factor in design.factors]
         there = np.logical_and.reduce(
             [np.ones(len(data), bool), *(m[c] for m, c in zip(kept, block.codes, strict=True))]

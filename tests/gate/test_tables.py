@@ -301,3 +301,18 @@ def test_what_engines_warn_of_is_not_shown(tmp_path):
         CALLS["mean"](SOURCES["polars scan"](data_of(), tmp_path), rng=1)
         CALLS["mean"](SOURCES["duckdb table"](data_of(), tmp_path), rng=1)
     assert [str(one.message) for one in warned] == []
+
+
+@pytest.mark.parametrize("of", ["Categorical", "Enum"])
+def test_categories_of_polars_are_read(of):
+    """Arrow makes no empty array of a dictionary of views; the whole frame was refused, used or not."""
+    pl = pytest.importorskip("polars")
+    plain = pd.DataFrame({"y": np.arange(100.0), "g": ["a", "b"] * 50})
+    kind = pl.Categorical if of == "Categorical" else pl.Enum(["a", "b"])
+    frame = pl.from_pandas(plain).with_columns(pl.col("g").cast(kind))
+    for formula in ("y", "y ~ g"):
+        fits = [
+            ps.dp_mean(formula, data, eps=1.0, domain={"y": (0, 100), "g": ["a", "b"]}, rng=1)
+            for data in (plain, frame, frame.lazy())
+        ]
+        assert fits[0].params.equals(fits[1].params) and fits[0].params.equals(fits[2].params)

@@ -139,3 +139,13 @@ def test_texts_are_those_of_the_field():
     assert repr(by_person) == "PureDP(1, Neighbors('replace', 'person'))"
     assert eval(repr(by_person), {"PureDP": PureDP, "Neighbors": Neighbors}) == by_person
     assert str(by_person) == "eps = 1 for all rows of any one person (neighbours: replace one person)"
+
+
+@pytest.mark.parametrize("k", [0.5, 0, -1, "a", True, np.nan, np.inf])
+@pytest.mark.parametrize("promise", [PureDP(1.0), ApproxDP(1.0, 1e-6), GaussianDP(1.0), ZeroCDP(1.0)])
+def test_a_group_has_a_whole_number_of_rows(promise, k):
+    """Half a row gave PureDP(2.0), a weaker guarantee."""
+    for group in (promise.for_group, promise.of_group):
+        with pytest.raises(BudgetError, match="give a whole number of rows from 1 on"):
+            group(k)
+    assert promise.for_group(2) == promise.for_group(2.0)

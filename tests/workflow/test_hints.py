@@ -22,7 +22,7 @@ HINTED = (
 @pytest.mark.parametrize(
     "call",
     [
-        {"formula": "y ~ x + g"},
+        {"formula": "y ~ x + g", "eps": 8.0},
         {"verb": "mean", "formula": "y ~ g", "delta": 1e-3},
         {"verb": "glm", "formula": "d ~ x", "mech": "newton", "eps": None, "mu": 1.0},
     ],

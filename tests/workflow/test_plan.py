@@ -688,3 +688,14 @@ def test_the_mean_of_a_rank_is_that_of_its_draws(n, level, rate, digits):
     draws = draw_rank(ranked, level, rate)(public_stream(1), 40_000)
     error = draws.std() / math.sqrt(len(draws))
     assert abs(forecast.mean_of_rank(ranked, level, rate)[0] - draws.mean()) < 4 * error
+
+
+WIDTHS = {"x": (0, 10), "y": (-10, 20), "g": ["a", "b", "c"]}
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + C(g)", "y ~ x * C(g)", "y ~ x + I(x**2)"])
+@pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}])
+def test_a_printed_plan_fits_80_columns(formula, budget):
+    """The heading of the questions had 82."""
+    text = str(ps.plan("lm", formula, n=5000, domain=WIDTHS, **budget))
+    assert max(map(len, text.splitlines())) <= 80

@@ -129,3 +129,14 @@ def test_every_method_has_its_notes_at_any_budget(mech, eps):
 def test_notes_of_a_fit_survive_a_dict():
     fit = fitted("y ~ x + C(sex)", mech="suffstats")
     assert type(fit).from_dict(fit.to_dict()).notes == fit.notes
+
+
+def test_a_remedy_names_no_level_that_is_the_reference_or_as_rare():
+    """At tiny budgets the most frequent level by noise was the reference itself: compare 'a' with Treatment('a')."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"x": rng.uniform(0, 10, 900), "g": ["a", "b", "c"] * 300})
+    data["y"] = data["x"] + rng.normal(size=900)
+    domain = {"x": (0, 10), "y": (-5, 15), "g": ["a", "b", "c"]}
+    for seed in range(12):
+        fit = ps.dp_lm("y ~ x + C(g)", data, eps=0.01, domain=domain, rng=seed)
+        assert not any("compare with another level" in text for text in fit.summary().notes)

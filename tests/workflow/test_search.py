@@ -178,3 +178,12 @@ def test_the_plans_of_a_search_are_those_of_the_calls(verb, call):
     assert plan_module.make_plan(plan.specification, 5000, 5000, plan) is not planned(
         verb, n=5000, formula=formula, **call
     )
+
+
+def test_an_interval_that_one_budget_does_not_give_stays_infinitely_wide():
+    """Infinity times a change of zero warned, eight times for a printed plan of 500 rows at eps = 0.1."""
+    known = {0: np.array([1.0, math.inf]), 1: np.array([2.0, math.inf]), 2: np.array([2.0, math.inf])}
+    median = Bounds(least=known, rough=True).median({0: np.zeros(2)}, [0, 1, 2])
+    assert median is None or not np.isnan(median).any()
+    (first, second) = Bounds(least=known)._others({0: np.zeros(2)}, [1, 2])
+    np.testing.assert_array_equal([first, second], [[0.0, math.inf]] * 2)

@@ -1,0 +1,35 @@
+"""Public methods of results, plans and studies, whose arguments are checked before the method is called."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from privstats.boundary import door
+from privstats.errors import OptionError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def entry(verb: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a public method as `door` does; arguments that do not fit its signature are named.
+
+    Raises
+    ------
+    OptionError
+        For an unknown or a missing argument.
+    """
+    signature = inspect.signature(verb)
+
+    @functools.wraps(verb)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:  # its text has names of arguments only
+            raise OptionError(f"{verb.__name__}() {error}; see help({verb.__qualname__})") from None
+        return verb(*args, **kwargs)
+
+    return door(checked)
