@@ -113,6 +113,13 @@ def cause_and_proxy(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"cause": cause, "proxy": proxy, "y": 0.8 * cause + 0.6 * rng.normal(0, 1, n)})
 
 
+def trend_by_level(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a year, far from the year 0, on which a response depends by level of a factor."""
+    year, g = rng.integers(1990, 2021, n), rng.choice(["a", "b"], n)
+    y = 10 + np.where(g == "b", 0.4, 0.3) * (year - 2005) + rng.normal(0, 3, n)
+    return pd.DataFrame({"year": year, "g": g, "y": y})
+
+
 def cause_and_counts(rng: Rng, n: int) -> pd.DataFrame:
     """Return the predictors of `cause_and_proxy` with counts that depend on the first."""
     data = cause_and_proxy(rng, n)
@@ -350,6 +357,16 @@ CASES = {
         )
         for name, bounds in {"10": (-10, 10), "30": (-30, 30), "300": (-300, 300), "aside": (-3, 57)}.items()
     },
+    "trend_by_level": Case(
+        lm(trend_by_level, "y ~ year * C(g)", {"year": (1990, 2020), "g": ["a", "b"], "y": (-30, 60)}),
+        20_000,
+        ({"eps": 1.0}, {"mu": 0.5}),
+    ),
+    "trend_by_level_median": Case(
+        rq(trend_by_level, "y ~ year * C(g)", {"year": (1990, 2020), "g": ["a", "b"], "y": (-30, 60)}, 0.5),
+        20_000,
+        ({"eps": 2.0}, {"mu": 0.5}),
+    ),
     "hidden_cause_counts": Case(
         glm(
             cause_and_counts,
