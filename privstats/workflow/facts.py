@@ -84,12 +84,17 @@ def _why(choice: Choice, gate: Gate) -> str:
     if gate.chosen is None or gate.chosen not in lengths:
         return choice.why
     others = ", ".join(
-        f"{choice.branches.get(name, name)}: {length:.2g}" for name, length in lengths.items() if name != gate.chosen
+        f"{choice.branches.get(name, name)}: {_times(lengths[name])}" for name in lengths if name != gate.chosen
     )
-    compared = f"expected length {lengths[gate.chosen]:.2g} times that without privacy" + (
+    compared = f"expected length {_times(lengths[gate.chosen])} times that without privacy" + (
         f" ({others})" if others else ""
     )
     return "; ".join(part for part in (f"chosen by auto: {compared}", choice.why) if part)
+
+
+def _times(length: float) -> str:
+    """Return a ratio of lengths in words; a ratio above 100 says only that nothing is expected to be given."""
+    return f"{length:.2g}" if length < 99.5 else "at least 100"
 
 
 def _used(estimate: Any) -> tuple[float, float] | None:

@@ -475,6 +475,11 @@ class Plan:
         >>> plan.compare(eps=[0.5, 2], mu=1).frame["budget"].tolist()
         ['eps = 0.5', 'eps = 2', 'mu = 1']
         """
+        if strange := [name for name in assumptions if name not in ("like", "residual")]:
+            raise OptionError(
+                f"compare() got an unexpected keyword argument '{strange[0]}'; give budgets as eps=, mu= or rho=, with "
+                "the delta of this plan, and like= or residual="
+            )
         return budgets_compared(self, {"eps": eps, "mu": mu, "rho": rho}, assumptions)
 
     @property

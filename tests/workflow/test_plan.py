@@ -699,3 +699,18 @@ def test_a_printed_plan_fits_80_columns(formula, budget):
     """The heading of the questions had 82."""
     text = str(ps.plan("lm", formula, n=5000, domain=WIDTHS, **budget))
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_comparison_names_an_argument_that_it_does_not_have():
+    """It was a bare TypeError that named another method."""
+    plan = ps.plan("lm", "y ~ x", n=5000, eps=1.0, domain=WIDTHS)
+    with pytest.raises(OptionError, match="unexpected keyword argument 'delta'; give budgets as eps="):
+        plan.compare(eps=[1.0], delta=1e-6)
+
+
+def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
+    """The header said: suffstats: 1e+100."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"x": rng.normal(size=3000), "y": rng.normal(size=3000)})
+    fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (-80, 80), "y": (-4, 4)}, rng=1)
+    assert "(suffstats: at least 100)" in " ".join(str(fit.summary()).split())
