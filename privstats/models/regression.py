@@ -257,7 +257,7 @@ class Regression(Model):
             offset=getattr(self, "offset", None),
             family=self.linked,
             rows=rows,
-            centred=self.linked is None,  # marginal effects are those of the user's own columns
+            centred=True,
         )
         if rows is not None and rows <= len(design.names):
             raise FormulaError(

@@ -371,7 +371,8 @@ class Results(FitNumbers):
         """Return average marginal effects on the mean response, released by ``margins=True``.
 
         The effect of a dummy is the change of the mean from the reference level to the level of the dummy; the effect
-        of any other column is the mean of the derivative.
+        of any other column is the mean of the derivative. Products of a column with others do not change; in a product
+        of a number and a factor, the middle of the number's bounds is subtracted from the number.
 
         Raises
         ------

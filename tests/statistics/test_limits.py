@@ -342,3 +342,20 @@ def test_slopes_by_level_do_not_depend_on_the_origin_of_the_number(fit):
         wrong += int((~((low <= truth) & (truth <= high))).sum())  # NaN counts as a miss
         lengths.append(high[1] - low[1])
     assert wrong <= 3 and np.median(lengths) < 0.05
+
+
+def test_slopes_by_level_of_a_logit_do_not_depend_on_the_origin_of_the_number():
+    """None of 15 fits gave a coefficient under mu = 0.5."""
+    truth, wrong = pd.Series({"year": 0.05, "year:C(g)[T.b]": 0.05, "C(g)[T.b]": -0.05 * 2005}), 0
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 9])
+        year, g = rng.integers(1990, 2021, 20_000), rng.choice(["a", "b"], 20_000)
+        eta = 0.3 + (0.05 + 0.05 * (g == "b")) * (year - 2005)
+        data = pd.DataFrame({"year": year, "g": g, "y": (rng.uniform(size=20_000) < 1 / (1 + np.exp(-eta))) * 1})
+        domain = {"year": (1990, 2020), "g": ["a", "b"], "y": [0, 1]}
+        fit = ps.dp_glm("y ~ year * C(g)", data, mu=0.5, domain=domain, rng=seed, margins=True)
+        low, high = fit.conf_int().loc[truth.index].to_numpy().T
+        wrong += int((~((low <= truth) & (truth <= high))).sum())  # NaN counts as a miss
+        effect = fit.get_margeff().summary_frame()["dy/dx"]
+        assert abs(effect["C(g)[T.b]"]) < 0.05  # at the middle of the years the levels are equal
+    assert wrong <= 2
