@@ -3,8 +3,9 @@
 The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``; the effect of a dummy is the mean change
 of the mean response when its factor changes from the reference to its level. Only one column of the formula changes at
 a time: its products with other predictors do not change. In a product of a number and a factor the middle of the
-number's bounds is subtracted first (`Terms.coding`), so the effect of a dummy is that at the middle. Standard errors are conditional on the predictors in the
-sample. They include the error of theta (delta method) and the noise of the released sums.
+number's bounds is subtracted first (`Terms.coding`), so the effect of a dummy is that at the middle. Standard errors
+are conditional on the predictors in the sample. They include the error of theta (delta method) and the noise of the
+released sums.
 """
 
 from __future__ import annotations
