@@ -141,6 +141,12 @@ class PublicBox:
         return [j for j in range(self.c) if j != self.intercept]
 
     @cached_property
+    def by_level(self) -> list[int]:
+        """Positions of products of numbers and levels of a factor; the names of products have a colon."""
+        others = {j for factor in self.design.factors for j in factor.columns} | {j for j, *_ in self.products}
+        return [j for j, name in enumerate(self.design.names) if ":" in name and j not in others]
+
+    @cached_property
     def offset(self) -> tuple[float, ...]:
         """Coefficient of the model's offset in the linear predictor, as a tuple; empty for a model without offset.
 
@@ -467,6 +473,7 @@ def ranked_scales(
         Whether the information in the releases is worth their budget; otherwise nothing is released.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
+    coded |= {*box.by_level}  # 0 in most rows: the quantile would be a distance of nearly equal values
     center, scale, below_noise, wrong = (
         part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
     )

@@ -150,7 +150,7 @@ def readable_levels(
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        Number of rows that a level needs to be kept.
+        Number of rows that a level needs to be kept; with slopes by level, three times as many.
     share_of : tuple of str
         Labels of the main queries, one for each method. The counts use a part of the main queries' budget share.
     worth : bool
@@ -159,6 +159,7 @@ def readable_levels(
         Whether intervals are requested; otherwise all levels are kept and no counts are released.
     """
     factors = box.design.factors
+    needed = 3 * needed if box.by_level else needed  # the mean square of a number that fills its bounds is a third
     known = [counts_from_sums(box, factor, scales) for factor in factors]
     clear = [bool((count > needed + HIDDEN * sd).all()) for count, sd in known]
     questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used and intervals}

@@ -104,27 +104,32 @@ class NumericColumns:
         Positions of their coefficients.
     intercept : int, optional
         Position of the intercept; None without an intercept.
-    products : tuple of (int, int, int)
-        Positions (product, first factor, second factor) of columns that are products of two columns, or squares.
+    products : tuple of tuple of int
+        Positions of columns that are products: that of the product, then those of the multiplied columns.
     """
 
     positions: tuple[int, ...] = ()
     intercept: int | None = None
-    products: tuple[tuple[int, int, int], ...] = ()
+    products: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(cls, design: Any) -> NumericColumns:
-        """Return the columns of a design that belong to no factor.
+        """Return the columns of a design that belong to no factor and are no product.
 
         Columns with bounds from 0 to at most 1, such as truth values and splines, are left out: the sum of their values
-        is taken to be about their sum of squares.
+        is taken to be about their sum of squares. The same holds for products with the levels of a factor, which are 0
+        in the rows at other levels. A product, which has a colon in its name, is hidden if a multiplied number is.
         """
+        at = {name: j for j, name in enumerate(design.names)}
+        written = {j: [at[part] for part in name.split(":") if part in at] for name, j in at.items() if ":" in name}
         coded = {j for factor in design.factors for j in factor.columns}
         low, high = design.centers - design.halves, design.centers + design.halves
         share = (np.abs(low) <= EXACT) & (high <= 1 + EXACT)
-        intercept = list(design.names).index("Intercept") if design.intercept else None
-        left = (j for j in range(len(design.names)) if j != intercept and j not in coded and not share[j])
-        return cls(tuple(left), intercept, tuple(design.products))
+        intercept = at["Intercept"] if design.intercept else None
+        coded |= {*written, intercept}
+        left = (j for j in at.values() if j not in coded and not share[j])
+        made = (*design.products, *((j, *parts) for j, parts in written.items()))
+        return cls(tuple(left), intercept, made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,14 +393,15 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of the columns `numeric` whose variation, or a factor's, noise hides, and directions of theta.
+        """Positions of the columns `numeric` whose variation noise hides, and of products with them; and directions.
 
-        The directions have the shape (c, l). In each of them the coefficient of one of these columns changes, and the
-        intercept such that the linear predictor at the column's mean does not change. There are none if all directions
-        are identified.
+        The directions of theta have the shape (c, l). In each of them the coefficient of one of these columns changes,
+        and the intercept such that the linear predictor at a column's mean does not change. There are none if all
+        directions are identified.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
-        along = np.eye(back.shape[1])[:, list(numeric.positions)]
+        every, own = np.eye(back.shape[1]), list(numeric.positions)
+        along = every[:, own]
         if not self.hessian.unidentified()[0].size:
             return [], along[:, :0]
         if numeric.intercept is not None:
@@ -403,10 +409,10 @@ class EstimatingEquation:
             through, rows = self.hessian.value @ one, float(one @ self.hessian.value @ one)
             seen = not self.hessian.unseen(one[:, None])[0]
             along[numeric.intercept] = -(through @ back @ along) / max(rows, 1e-300) if seen else 1.0
-        hidden = {j for j, one in zip(numeric.positions, self.hessian.unseen(back @ along), strict=True) if one}
-        hidden |= {j for j, *factors in numeric.products if hidden & set(factors)}
-        found = [k for k, j in enumerate(numeric.positions) if j in hidden]
-        return [numeric.positions[k] for k in found], along[:, found]
+        every[:, own] = along
+        hidden = {j for j, one in zip(own, self.hessian.unseen(back @ along), strict=True) if one}
+        found = sorted(hidden | {j for j, *factors in numeric.products if hidden & set(factors)})
+        return found, every[:, found]
 
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return bounds on theta's bias due to unidentified directions: a matrix, and a tuple of further bounds.

@@ -359,3 +359,22 @@ def test_slopes_by_level_of_a_logit_do_not_depend_on_the_origin_of_the_number():
         effect = fit.get_margeff().summary_frame()["dy/dx"]
         assert abs(effect["C(g)[T.b]"]) < 0.05  # at the middle of the years the levels are equal
     assert wrong <= 2
+
+
+@pytest.mark.parametrize("budget", [{"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}])
+def test_slopes_at_a_rare_level_lengthen_no_others(budget):
+    """A level with 3 % of the rows was kept: all other slopes were 30 times as long at eps = 4, or not given."""
+    lengths, wrong = [], 0
+    truth = pd.Series({"year": 0.3, "year:C(g)[T.b]": 0.1, "x": 0.05, "x:C(g)[T.b]": 0.02})
+    for seed in range(5):
+        rng = np.random.default_rng([seed, 10])
+        year, g = rng.integers(1990, 2021, 10_000), rng.choice(["a", "b", "c"], 10_000, p=[0.6, 0.37, 0.03])
+        x = rng.normal(50, 10, 10_000).clip(20, 80)
+        y = 10 + (0.3 + 0.1 * (g == "b") - 0.2 * (g == "c")) * (year - 2005) + (0.05 + 0.02 * (g == "b")) * x
+        data = pd.DataFrame({"year": year, "g": g, "x": x, "y": (y + rng.normal(0, 3, 10_000)).clip(-30, 60)})
+        domain = {"year": (1990, 2020), "g": ["a", "b", "c"], "x": (20, 80), "y": (-30, 60)}
+        fit = ps.dp_lm("y ~ (year + x) * C(g)", data, domain=domain, rng=seed, **budget)
+        low, high = fit.conf_int().loc[truth.index].to_numpy().T
+        wrong += int((~((low <= truth) & (truth <= high))).sum())  # NaN counts as a miss
+        lengths.append(high[0] - low[0])
+    assert wrong <= 3 and np.median(lengths) < 0.1
