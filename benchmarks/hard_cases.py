@@ -120,6 +120,15 @@ def trend_by_level(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"year": year, "g": g, "y": y})
 
 
+def slopes_by_rare_level(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows in which the slopes of two numbers differ between three levels, one of them with 3 % of the rows."""
+    year, g = rng.integers(1990, 2021, n), rng.choice(["a", "b", "c"], n, p=[0.6, 0.37, 0.03])
+    x = rng.normal(50, 10, n)
+    trend = np.select([g == "b", g == "c"], [0.4, 0.1], 0.3)
+    y = 10 + trend * (year - 2005) + np.where(g == "b", 0.07, 0.05) * x + rng.normal(0, 3, n)
+    return pd.DataFrame({"year": year, "g": g, "x": x, "y": y})
+
+
 def cause_and_counts(rng: Rng, n: int) -> pd.DataFrame:
     """Return the predictors of `cause_and_proxy` with counts that depend on the first."""
     data = cause_and_proxy(rng, n)
@@ -361,6 +370,14 @@ CASES = {
         lm(trend_by_level, "y ~ year * C(g)", {"year": (1990, 2020), "g": ["a", "b"], "y": (-30, 60)}),
         20_000,
         ({"eps": 1.0}, {"mu": 0.5}),
+    ),
+    "slopes_by_rare_level": Case(
+        lm(
+            slopes_by_rare_level,
+            "y ~ (year + x) * C(g)",
+            {"year": (1990, 2020), "g": ["a", "b", "c"], "x": (20, 80), "y": (-30, 60)},
+        ),
+        promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
     ),
     "trend_by_level_median": Case(
         rq(trend_by_level, "y ~ year * C(g)", {"year": (1990, 2020), "g": ["a", "b"], "y": (-30, 60)}, 0.5),
