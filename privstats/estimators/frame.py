@@ -29,6 +29,7 @@ from privstats.estimators.constants import (
     WIDE,
 )
 from privstats.gate.questions import Ask, Sum, Values
+from privstats.inference.estimate import product_parts
 from privstats.inference.matrix import HIDDEN
 from privstats.losses.rows import Linear, LogDistance, SquaredResiduals, WeightedColumns
 from privstats.mechanisms.order.rank import Rank
@@ -142,9 +143,14 @@ class PublicBox:
 
     @cached_property
     def by_level(self) -> list[int]:
-        """Positions of products of numbers and levels of a factor; the names of products have a colon."""
+        """Positions of products of numbers and levels of a factor, which are the number's slopes by level."""
         others = {j for factor in self.design.factors for j in factor.columns} | {j for j, *_ in self.products}
-        return [j for j, name in enumerate(self.design.names) if ":" in name and j not in others]
+        return [j for j, name in enumerate(self.design.names) if len(product_parts(name)) > 1 and j not in others]
+
+    def has_slopes(self, factor: Any) -> bool:
+        """Return whether slopes differ between the levels of a factor."""
+        parts = [part for j in self.by_level for part in product_parts(self.design.names[j])]
+        return any(part.startswith(f"{code}[") for code in product_parts(factor.name) for part in parts)
 
     @cached_property
     def offset(self) -> tuple[float, ...]:

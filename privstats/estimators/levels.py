@@ -64,7 +64,9 @@ class KeptLevels:
         Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values have
         no large norm. Before `preconditioner.white_levels` is applied, only entries of numeric columns are nonzero.
     needed : float
-        Number of rows that a level needs to be kept.
+        Number of rows that a rare value of a numeric column needs.
+    needed_levels : tuple of float
+        For each factor, the number of rows that a level needs to be kept.
     sd : float
         Largest noise sd of a level's count.
     least : float
@@ -90,6 +92,7 @@ class KeptLevels:
     hidden: FloatArray
     ridge: FloatArray
     needed: float = 0.0
+    needed_levels: tuple[float, ...] = ()
     sd: float = 0.0
     least: float = np.inf
     rare_values: tuple[tuple[int, float], ...] = ()
@@ -150,7 +153,7 @@ def readable_levels(
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        Number of rows that a level needs to be kept; with slopes by level, three times as many.
+        Number of rows that a level needs to be kept; a level with slopes of its own needs three times as many.
     share_of : tuple of str
         Labels of the main queries, one for each method. The counts use a part of the main queries' budget share.
     worth : bool
@@ -159,9 +162,10 @@ def readable_levels(
         Whether intervals are requested; otherwise all levels are kept and no counts are released.
     """
     factors = box.design.factors
-    needed = 3 * needed if box.by_level else needed  # the mean square of a number that fills its bounds is a third
+    # slopes by level have less information than the level: the mean square of a number that fills its bounds is a third
+    least = tuple(3 * needed if box.has_slopes(factor) else needed for factor in factors)
     known = [counts_from_sums(box, factor, scales) for factor in factors]
-    clear = [bool((count > needed + HIDDEN * sd).all()) for count, sd in known]
+    clear = [bool((count > one + HIDDEN * sd).all()) for (count, sd), one in zip(known, least, strict=True)]
     questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used and intervals}
     asked = [k for k, question in questions.items() if ask.decide(question.label, worth and not clear[k])]
     releases = dict(zip(asked, ask.together([(questions[k], by.counts) for k in asked]), strict=True))
@@ -170,7 +174,7 @@ def readable_levels(
         np.sqrt(releases[k].law.variance()) if k in releases else np.zeros(len(count)) for k, count in enumerate(counts)
     ]
     kept = tuple(
-        count >= needed + VISIBLE * sd if k in releases else np.ones(len(count), dtype=bool)
+        count >= least[k] + VISIBLE * sd if k in releases else np.ones(len(count), dtype=bool)
         for k, (count, sd) in enumerate(zip(counts, sds, strict=True))
     )
     kept = with_most_rows(counts, sds, kept, scales.rows)
@@ -178,7 +182,7 @@ def readable_levels(
     keep = AtLevels(tuple(None if k.all() else k for k in kept)) if some_left_out else None
     hidden = box.null_space(None if keep is None else keep.kept)
     sums = tuple((k, *one) for k, one in enumerate(known) if not intervals and np.isfinite(one[0]).all())
-    read = {k: count >= needed + VISIBLE * sd for k, count, sd in sums}
+    read = {k: count >= least[k] + VISIBLE * sd for k, count, sd in sums}
     unread = box.null_space(tuple(read.get(k, np.ones(len(one), dtype=bool)) for k, one in enumerate(kept)))
     ends = rare_ends(box, scales)
     smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
@@ -190,6 +194,7 @@ def readable_levels(
         hidden=hidden,
         ridge=ridge_of_rare(box, ends, scales.rows),
         needed=needed,
+        needed_levels=least,
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         least=max(min(smallest, default=np.inf), 1.0),
         rare_values=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
@@ -332,8 +337,9 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
     """Return notes on the levels left out of the fit; for each factor, a left-out reference level has its own note."""
     notes, names = [], box.design.names
     gone = np.linalg.norm(levels.hidden, axis=1) > UNSEEN
-    known: dict[str, Any] = {"sd": levels.sd, "needed": levels.needed, "budget": "this budget"}
-    for factor, kept, counts in zip(box.design.factors, levels.kept, levels.counts, strict=True):
+    parts = zip(box.design.factors, levels.kept, levels.counts, levels.needed_levels, strict=True)
+    for factor, kept, counts, needed in parts:
+        known: dict[str, Any] = {"sd": levels.sd, "needed": needed, "budget": "this budget"}
         rare, first = np.flatnonzero(~kept).tolist(), factor.reference
         about = [j for j in factor.columns if gone[j]]
         if first in rare:

@@ -198,8 +198,8 @@ class Problem:
         names, k = self.box.design.names, len(estimate.theta)
         unread = np.kron(np.eye(k // len(names)), self.levels.unread)
         alone = PointEstimate.alone(estimate, np.asarray(unread, dtype=float))
-        needed = self.levels.needed
-        sums = [(at, count, sd, needed + VISIBLE * sd) for at, count, sd in self.levels.sums]
+        needed = self.levels.needed_levels
+        sums = [(at, count, sd, needed[at] + VISIBLE * sd) for at, count, sd in self.levels.sums]
         first = alone.mapped(np.eye(len(names), k), np.zeros(len(names)), names)
         return replace(alone, remarks=hidden_levels(self.box, sums, first, self.sizes.rows))
 

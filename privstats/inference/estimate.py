@@ -40,6 +40,7 @@ __all__ = [
     "NumericColumns",
     "Stacked",
     "critical",
+    "product_parts",
     "quantile_scores",
 ]
 
@@ -116,20 +117,36 @@ class NumericColumns:
     def of(cls, design: Any) -> NumericColumns:
         """Return the columns of a design that belong to no factor and are no product.
 
-        Columns with bounds from 0 to at most 1, such as truth values and splines, are left out: the sum of their values
-        is taken to be about their sum of squares. The same holds for products with the levels of a factor, which are 0
-        in the rows at other levels. A product, which has a colon in its name, is hidden if a multiplied number is.
+        In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
+        left out: the sum of their values is taken to be about their sum of squares. The same holds for products with
+        the levels of a factor, which are 0 in the rows at other levels. A product is hidden if a multiplied number is.
         """
         at = {name: j for j, name in enumerate(design.names)}
-        written = {j: [at[part] for part in name.split(":") if part in at] for name, j in at.items() if ":" in name}
+        products = {j: parts for name, j in at.items() if len(parts := product_parts(name)) > 1}
         coded = {j for factor in design.factors for j in factor.columns}
         low, high = design.centers - design.halves, design.centers + design.halves
         share = (np.abs(low) <= EXACT) & (high <= 1 + EXACT)
         intercept = at["Intercept"] if design.intercept else None
-        coded |= {*written, intercept}
+        coded |= {*products, intercept}
         left = (j for j in at.values() if j not in coded and not share[j])
-        made = (*design.products, *((j, *parts) for j, parts in written.items()))
-        return cls(tuple(left), intercept, made)
+        written = ((j, *(at[part] for part in parts if part in at)) for j, parts in products.items())
+        return cls(tuple(left), intercept, (*design.products, *written))
+
+
+def product_parts(name: str) -> list[str]:
+    """Return the names of the columns whose product a column is; only its own name for other columns.
+
+    >>> product_parts("year:C(g)[T.9:30]"), product_parts("Q('a:b')")
+    (['year', 'C(g)[T.9:30]'], ["Q('a:b')"])
+    """
+    parts, depth = [""], 0
+    for letter in name:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == ":" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 @dataclass(frozen=True, eq=False)

@@ -291,10 +291,10 @@ class PureDP(Promise):
         return replace(self, eps=self.eps * share)
 
     def for_group(self, k: int) -> PureDP:
-        return replace(self, eps=self.eps / steps(k))
+        return replace(self, eps=self.eps / group_size(k))
 
     def of_group(self, k: int) -> PureDP:
-        return replace(self, eps=self.eps * steps(k))
+        return replace(self, eps=self.eps * group_size(k))
 
     def as_pure(self) -> PureDP:
         return self
@@ -365,7 +365,7 @@ class ApproxDP(Promise):
 
         It is (eps / k, delta / S), with S the sum of e^(i eps / k) over i = 0, ..., k - 1.
         """
-        total = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(steps(k)))
+        total = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(group_size(k)))
         return replace(self, eps=self.eps / k, delta=self.delta / total)
 
     def of_group(self, k: int) -> ApproxDP:
@@ -373,7 +373,7 @@ class ApproxDP(Promise):
 
         It is (k eps, delta S), with S the sum of e^(i eps) over i = 0, ..., k - 1.
         """
-        delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(steps(k)))
+        delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(group_size(k)))
         if delta >= 1:
             raise BudgetError(f"delta = {self.delta:g} protects nobody at {k} steps; choose a smaller delta")
         return replace(self, eps=k * self.eps, delta=delta)
@@ -441,10 +441,10 @@ class GaussianDP(Promise):
         return replace(self, mu=self.mu * math.sqrt(max(0.0, share)))
 
     def for_group(self, k: int) -> GaussianDP:
-        return replace(self, mu=self.mu / steps(k))
+        return replace(self, mu=self.mu / group_size(k))
 
     def of_group(self, k: int) -> GaussianDP:
-        return replace(self, mu=self.mu * steps(k))
+        return replace(self, mu=self.mu * group_size(k))
 
     def as_pure(self) -> PureDP:
         return PureDP(tradeoff.pure_eps(self.mu), self.neighbors)
@@ -507,11 +507,11 @@ class ZeroCDP(Promise):
         return replace(self, rho=self.rho * share)
 
     def for_group(self, k: int) -> ZeroCDP:
-        return replace(self, rho=self.rho / steps(k) ** 2)
+        return replace(self, rho=self.rho / group_size(k) ** 2)
 
     def of_group(self, k: int) -> ZeroCDP:
         """Return the guarantee for data sets k steps apart: k^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
-        return replace(self, rho=self.rho * steps(k) ** 2)
+        return replace(self, rho=self.rho * group_size(k) ** 2)
 
     def as_pure(self) -> PureDP:
         return PureDP(tradeoff.pure_eps_of_rho(self.rho), self.neighbors)
@@ -637,7 +637,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
 
 
-def steps(k: Any) -> int:
+def group_size(k: Any) -> int:
     """Return the number of rows of a group as an int, if it is a whole number from 1 on.
 
     Raises

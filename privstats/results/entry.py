@@ -23,13 +23,15 @@ def entry(verb: Callable[P, R]) -> Callable[P, R]:
         For an unknown or a missing argument.
     """
     signature = inspect.signature(verb)
+    *most, last = list(signature.parameters)[1:] or ["nothing"]
+    cure = f"its arguments are {', '.join(most)} and {last}" if most else f"its argument is {last}"
 
     @functools.wraps(verb)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:  # its text has names of arguments only
-            raise OptionError(f"{verb.__name__}() {error}; see help({verb.__qualname__})") from None
+            raise OptionError(f"{verb.__name__}() {error}; {cure}") from None
         return verb(*args, **kwargs)
 
     return door(checked)
