@@ -120,6 +120,13 @@ def trend_by_level(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"year": year, "g": g, "y": y})
 
 
+def late_by_level(rng: Rng, n: int) -> pd.DataFrame:
+    """Return the predictors of `trend_by_level` with an outcome whose odds depend on them."""
+    data = trend_by_level(rng, n)
+    eta = 0.3 + np.where(data["g"] == "b", 0.1, 0.05) * (data["year"] - 2005)
+    return data.assign(y=(rng.uniform(size=n) < 1 / (1 + np.exp(-eta))) * 1)
+
+
 def slopes_by_rare_level(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows in which the slopes of two numbers differ between three levels, one of them with 3 % of the rows."""
     year, g = rng.integers(1990, 2021, n), rng.choice(["a", "b", "c"], n, p=[0.6, 0.37, 0.03])
@@ -381,6 +388,11 @@ CASES = {
     ),
     "trend_by_level_median": Case(
         rq(trend_by_level, "y ~ year * C(g)", {"year": (1990, 2020), "g": ["a", "b"], "y": (-30, 60)}, 0.5),
+        20_000,
+        ({"eps": 2.0}, {"mu": 0.5}),
+    ),
+    "trend_by_level_logit": Case(
+        glm(late_by_level, "y ~ year * C(g)", {"year": (1990, 2020), "g": ["a", "b"], "y": (0, 1)}),
         20_000,
         ({"eps": 2.0}, {"mu": 0.5}),
     ),

@@ -45,6 +45,7 @@ ROWS_APART = {
 NOISES = ("hull", "linf", "l1", "l2")
 LM = {
     "lm": call("lm", "y ~ x + g", EPS, MU, BOTH),
+    "lm by level": call("lm", "y ~ x * g", EPS, MU),
     "lm huber": call("lm", "y ~ x + g", MU, EPS, BOTH, loss="huber"),
     "lm huber objpert": call("lm", "y ~ x + g", EPS, loss="huber", mech="objpert"),
     **{name: call("lm", "y ~ x + g", MU, BOTH, loss="huber", mech=mech, steps=5) for name, mech in DESCENTS.items()},

@@ -1,5 +1,7 @@
 """Where releases have too little information, a coefficient has a note in place of an interval, not a wrong number."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -378,3 +380,19 @@ def test_slopes_at_a_rare_level_lengthen_no_others(budget):
         wrong += int((~((low <= truth) & (truth <= high))).sum())  # NaN counts as a miss
         lengths.append(high[0] - low[0])
     assert wrong <= 3 and np.median(lengths) < 0.1
+
+
+def test_only_a_factor_with_slopes_needs_more_rows():
+    """All factors, and rare values of numbers, needed three times as many rows where any slope differed by level."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"x": rng.uniform(size=20_000), "g": rng.choice(["a", "b"], 20_000)})
+    data["h"] = np.where(rng.uniform(size=20_000) < 0.002, "r", "s")
+    data["y"] = data["x"] * (1 + (data["g"] == "b")) + (data["h"] == "r") + rng.normal(size=20_000)
+    domain = {"x": (0, 1), "g": ["a", "b"], "h": ["s", "r"], "y": (-4, 7)}
+    needed = []
+    for formula in ("y ~ x * C(g) + C(h)", "y ~ x * C(h) + C(g)"):
+        fit = ps.dp_lm(formula, data, mu=0.5, domain=domain, rng=1)
+        assert np.isnan(fit.params["C(h)[T.r]"]) and np.isfinite(fit.params["C(g)[T.b]"])
+        (found,) = filter(None, (re.search(r"about ([\d,]+) rows are needed", text) for text in fit.summary().notes))
+        needed.append(float(found[1].replace(",", "")))
+    assert needed[1] == pytest.approx(3 * needed[0], rel=0.01)
