@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from privstats.errors import DomainError
+from privstats.errors import DomainError, quote
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
 Declarations = tuple[dict[str, Known], list[str]]  # declarations by column, and columns without missing values
@@ -51,7 +51,7 @@ def _fields(schema: Mapping[str, Any] | str | Path) -> Sequence[Mapping[str, Any
     if isinstance(schema, str) and schema.lstrip().startswith("{"):
         schema = _parsed(schema)
     elif isinstance(schema, str | Path):
-        schema = _parsed(Path(schema).read_text(encoding="utf-8-sig"))
+        schema = _parsed(_text(schema))
     fields = schema.get("fields") if isinstance(schema, Mapping) else None
     if not isinstance(fields, list) or not all(map(_is_field, fields)):
         raise DomainError(
@@ -90,7 +90,7 @@ def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
     if isinstance(codebook, pd.DataFrame):
         called, text = "the codebook", codebook.to_csv(index=False)
     else:
-        called, text = Path(codebook).name, Path(codebook).read_text(encoding="utf-8-sig")
+        called, text = Path(codebook).name, _text(codebook)
     lines = csv.DictReader(io.StringIO(text))
     headings = {HEADINGS.get(heading, heading) for heading in map(_heading, lines.fieldnames or ())}
     if "name" not in headings or not headings & {"low", "high", "levels", "kind"}:
@@ -116,6 +116,15 @@ def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
         if cells.get("complete", "").lower() in YES:
             complete.append(name)
     return columns, complete
+
+
+def _text(path: str | Path) -> str:
+    """Return the text of a codebook or schema; raise an error if the file cannot be read as text."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "it is not text in UTF-8"
+    raise DomainError(f"{quote(str(path))} cannot be read ({why}); give the path of a CSV or JSON file")
 
 
 def _heading(heading: Any) -> str:

@@ -34,10 +34,12 @@ from privstats.formula.factors import (
     interval_names,
     lacking,
     level_factor,
+    origin_of,
 )
 from privstats.formula.language import constraint, parse_formula
 from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import Selection, select
+from privstats.formula.spelled import as_number
 from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
@@ -187,10 +189,7 @@ class Columns:
         """
         for part in self.targets:
             if isinstance(part, LevelFactor):
-                raise FormulaError(
-                    f"'{part.code}' has levels and {verb} needs numbers; declare its bounds, as in "
-                    f"domain={{'{part.name}': (0, 10)}}"
-                )
+                raise FormulaError(f"'{part.code}' has levels and {verb} needs numbers; {as_number(part)}")
 
     def edges(self, verb: str, bins: Any, step: float | None = None) -> tuple[float, ...]:
         """Return the edges of the requested bins; for a column with k levels, the edges are -1/2, 1/2, ..., k - 1/2.
@@ -207,7 +206,7 @@ class Columns:
         Raises
         ------
         FormulaError, OptionError, DomainError
-            If there is more than one column, or the bins are not valid, or do not cover the bounds.
+            If there is more than one column, or the bins are too many, not valid, or do not cover the bounds.
         """
         if len(self.targets) > 1:
             raise FormulaError(f"{verb} takes one column at a time; write {verb}('{self.codes[0]}', ...)")
@@ -216,22 +215,26 @@ class Columns:
             if bins is not None:
                 raise OptionError(f"'{part.code}' has levels, which are its bins; leave out bins=")
             return tuple(float(edge) for edge in np.arange(len(part.levels.values) + 1) - 0.5)
-        low, high = part.within.lo, part.within.hi
+        low, high, origin = part.within.lo, part.within.hi, origin_of(part.code, self.domain)
         if bins is None and step is not None and (high - low) / step < MOST_BINS:
             return _about_grid(low, high, step)
         if isinstance(bins, Integral) and not isinstance(bins, bool) and 0 < int(bins) <= MOST_BINS:
-            return tuple(float(edge) for edge in np.linspace(low, high, int(bins) + 1))
-        edges = as_edges(bins)
+            equal = np.linspace(low, high, int(bins) + 1)
+            whole = origin is not None and high - low >= int(bins)  # bins of dates begin at whole days
+            return tuple(float(edge) for edge in (np.round(equal) if whole else equal))
+        edges = as_edges(bins, origin)
         if not edges or len(edges) > MOST_BINS + 1:
             if bins is None:
                 more = ", or grid=1, the step between its values" if verb == "dp_mode" else ""
                 raise OptionError(
                     f"{verb} needs bins for the numeric column '{part.code}'; write bins=20, or the edges{more}"
                 )
+            if len(edges) > MOST_BINS + 1 or (isinstance(bins, Integral) and int(bins) > MOST_BINS):
+                raise OptionError(f"there are more than {MOST_BINS:,} bins; choose fewer, such as bins=20")
             raise OptionError(
                 "bins are neither a number of bins nor edges in ascending order; write bins=20, or bins=[0, 1, 2]"
             )
-        check_covered(edges, part)
+        check_covered(edges, part, origin)
         return edges
 
     def bin_names(self, edges: tuple[float, ...]) -> tuple[Component, ...]:
@@ -239,7 +242,7 @@ class Columns:
         part = self.targets[0]
         if isinstance(part, LevelFactor):
             return part.levels.values
-        return interval_names(edges)
+        return interval_names(edges, origin_of(part.code, self.domain))
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -172,8 +172,8 @@ class Dates(Numbers):
     def __init__(
         self, first: str | datetime.date, last: str | datetime.date, origin: str | datetime.date | None = None
     ) -> None:
-        begin, end = _date(first), _date(last)
-        start = begin if origin is None else _date(origin)
+        begin, end = as_date(first), as_date(last)
+        start = begin if origin is None else as_date(origin)
         if not begin < end:
             raise DomainError("the first date is not before the last; write ('2020-01-01', '2024-12-31')")
         for name, value in (("lo", (begin - start).days), ("hi", (end - start).days)):
@@ -194,7 +194,8 @@ class Dates(Numbers):
         return f"{self._day(self.lo)} to {self._day(self.hi)}{since}"
 
 
-def _date(day: Any) -> datetime.date:
+def as_date(day: Any) -> datetime.date:
+    """Return a date, given as a text such as "2020-01-31" or as a date; raise a `DomainError` for anything else."""
     try:
         if isinstance(day, str):
             return datetime.date.fromisoformat(day)

@@ -37,7 +37,7 @@ from privstats.formula.predictors import Predictor, predictors_of
 from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import LARGEST_OFFSET, Selection, addend, select
-from privstats.formula.spelled import is_long, linear_predictor, written_number
+from privstats.formula.spelled import as_number, is_long, linear_predictor, written_number
 from privstats.formula.terms import DesignFactor, Terms, key_of, multiplied, terms_of
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
@@ -557,10 +557,7 @@ def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
                 f"the response '{part.code}' has {many} levels and dp_glm models two; for one against the others write "
                 f"I({part.name} == {part.levels.values[0]!r}) ~ x"
             )
-        raise FormulaError(
-            f"the response '{part.code}' has levels and is used as a number; declare its bounds, as in "
-            f"domain={{'{part.name}': (0, 10)}}"
-        )
+        raise FormulaError(f"the response '{part.code}' has levels and is used as a number; {as_number(part)}")
     if isinstance(part, BasisFactor):
         raise FormulaError(f"the response '{part.code}' has several columns; write one expression, as in y ~ x")
     if family is not None:

@@ -19,7 +19,7 @@ from privstats.formula.domain_text import domain_lines
 from privstats.formula.expression import bounds_of, columns, parse, spelling
 from privstats.formula.hints import Hint, hint_of
 from privstats.formula.interval import EVERYTHING, Interval
-from privstats.formula.kinds import misfits
+from privstats.formula.kinds import misfits, types_by_column
 from privstats.formula.scale import Scale
 from privstats.mechanisms.random import NoiseSource
 from privstats.numerics.law import Rng
@@ -400,8 +400,9 @@ class Domain(Mapping[str, Known]):
 
         Parameters
         ----------
-        schema : DataFrame or mapping
-            The data, or the type of each column by its name, such as ``data.dtypes``.
+        schema : DataFrame, table or mapping
+            The data (a frame of pandas or polars, or a table of pyarrow), or the type of each column by its name, such
+            as ``data.dtypes``.
 
         Returns
         -------
@@ -419,9 +420,8 @@ class Domain(Mapping[str, Known]):
         >>> Domain({"age": (0, 100)}).check(pd.DataFrame({"age": [33]}))
         []
         """
-        types: Any = schema.dtypes if isinstance(schema, pd.DataFrame) else schema
-        types = types.to_dict() if isinstance(types, pd.Series) else types
-        if not isinstance(types, Mapping):
+        types = types_by_column(schema)
+        if types is None:
             raise DomainError(f"the schema is {quote(schema)}; give a DataFrame, or its types as data.dtypes")
         return misfits(self, {name: _columns_of(name) for name in self}, types)
 

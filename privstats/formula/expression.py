@@ -8,6 +8,8 @@ anything outside the frame.
 from __future__ import annotations
 
 import ast
+import copy
+import datetime
 import difflib
 import re
 from collections import Counter
@@ -85,6 +87,47 @@ def parse(code: str) -> ast.expr:
         raise FormulaError(f"'{code[:80]}' cannot be read as an expression; write it as in Python, such as np.log(x)")
     normal: ast.expr = _Normal().visit(tree)
     return normal
+
+
+class _Days(ast.NodeTransformer):
+    """A transformer of syntax trees that replaces dates, in comparisons with columns of dates, by numbers of days."""
+
+    def __init__(self, origins: Mapping[str, datetime.date]) -> None:
+        self.origins = origins
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        sides = [node.left, *node.comparators]
+        origin = next(
+            (self.origins[one.id] for one in sides if isinstance(one, ast.Name) and one.id in self.origins), None
+        )
+        if origin is None:
+            return self.generic_visit(node)
+        left, *others = (_in_days(one, origin) for one in sides)
+        return ast.Compare(left, node.ops, others)
+
+
+def _in_days(node: ast.expr, origin: datetime.date) -> ast.expr:
+    """Return a date, written as "2020-01-31", as the number of days since `origin`; any other expression unchanged."""
+    match node:
+        case ast.Constant(value=str() as day):
+            try:
+                return ast.Constant((datetime.date.fromisoformat(day) - origin).days)
+            except ValueError:
+                raise FormulaError(f"{day!r} is compared with a date and is none; write it as '2020-01-31'") from None
+    return node
+
+
+def with_days(node: ast.expr, origins: Mapping[str, datetime.date]) -> ast.expr:
+    """Return an expression with numbers of days in place of the dates in comparisons, such as ``t > '2020-06-01'``.
+
+    Parameters
+    ----------
+    node : ast.expr
+    origins : mapping of str to date
+        Day 0 of each column of dates.
+    """
+    changed: ast.expr = _Days(origins).visit(copy.deepcopy(node)) if origins else node
+    return changed
 
 
 def spelling(code: str) -> str:

@@ -7,6 +7,7 @@ domain; levels are codes of declared levels. `language` decides how columns are 
 from __future__ import annotations
 
 import ast
+import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,9 @@ from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.basis import BASES, Basis
-from privstats.formula.declarations import Estimated, Levels, Numbers, plain
+from privstats.formula.declarations import Dates, Estimated, Levels, Numbers, as_date, plain
 from privstats.formula.domain import Domain
-from privstats.formula.expression import bounds_of, columns, is_total, parse
+from privstats.formula.expression import bounds_of, columns, is_total, parse, with_days
 from privstats.formula.interval import EVERYTHING, Interval
 from privstats.formula.language import CODINGS, coding, level_probe, numeric_probe, plain_coding
 from privstats.formula.values import Coded, values_of
@@ -248,28 +249,49 @@ def cut_factor(code: str, domain: Domain) -> CutFactor | None:
     """
     match parse(code):
         case ast.Call(func=ast.Name(id="cut"), args=[inner, ends], keywords=[]):
-            part, edges = _numeric(ast.unparse(inner), inner, domain), as_edges(_literal(code, ends))
+            part, origin = _numeric(ast.unparse(inner), inner, domain), origin_of(ast.unparse(inner), domain)
+            edges = as_edges(_literal(code, ends), origin)
         case ast.Call(func=ast.Name(id="cut")):
-            edges = ()
+            edges, origin = (), None
         case _:
             return None
     if len(edges) < 3:
         raise FormulaError(f"'{code}' is not understood; write cut(x, [0, 1, 2]), with three or more edges, ascending")
-    check_covered(edges, part)
-    levels = Levels(interval_names(edges))
+    check_covered(edges, part, origin)
+    levels = Levels(interval_names(edges, origin))
     return CutFactor(code, code, levels, plain_coding("Treatment"), part, edges)
 
 
-def as_edges(bins: Any) -> tuple[float, ...]:
-    """Return the edges of bins as numbers; an empty tuple if the edges are not ascending numbers."""
+def origin_of(code: str, domain: Domain) -> datetime.date | None:
+    """Return day 0 of a column of dates; None for any other expression."""
+    known = domain.get(code)
+    return known.origin if isinstance(known, Dates) else None
+
+
+def as_edges(bins: Any, origin: datetime.date | None = None) -> tuple[float, ...]:
+    """Return the edges of bins as numbers; an empty tuple if the edges are not ascending numbers.
+
+    For a column of dates, the edges may be dates, which become numbers of days since `origin`, day 0 of the column.
+    """
     try:
-        edges = () if isinstance(bins, str) else tuple(float(edge) for edge in bins)
-    except (TypeError, ValueError):
+        edges = () if isinstance(bins, str) else tuple(_edge(edge, origin) for edge in bins)
+    except (TypeError, ValueError, DomainError):
         return ()
     return edges if len(edges) > 1 and all(-np.inf < a < b < np.inf for a, b in pairwise(edges)) else ()
 
 
-def check_covered(edges: tuple[float, ...], part: NumericFactor) -> None:
+def _edge(edge: Any, origin: datetime.date | None) -> float:
+    if origin is not None and isinstance(edge, str | datetime.date):
+        return float((as_date(edge) - origin).days)
+    return float(edge)
+
+
+def as_day(number: float, origin: datetime.date) -> str:
+    """Return the date that is `number` days after `origin`, such as "2020-01-31"."""
+    return (origin + datetime.timedelta(days=number)).isoformat()
+
+
+def check_covered(edges: tuple[float, ...], part: NumericFactor, origin: datetime.date | None = None) -> None:
     """Raise an error if the edges of bins do not cover the range of an expression.
 
     Raises
@@ -279,16 +301,21 @@ def check_covered(edges: tuple[float, ...], part: NumericFactor) -> None:
     """
     low, high = part.within.lo, part.within.hi
     if edges[0] > low or edges[-1] < high:
+        bounds = f"({low:g}, {high:g})" if origin is None else f"({as_day(low, origin)!r}, {as_day(high, origin)!r})"
         raise DomainError(
-            f"the bins do not cover the bounds of '{part.code}', which are ({low:g}, {high:g}); begin and end with "
-            "these"
+            f"the bins do not cover the bounds of '{part.code}', which are {bounds}; begin and end with these"
         )
 
 
-def interval_names(edges: tuple[float, ...]) -> tuple[str, ...]:
-    """Return names of the intervals between edges, such as "[0, 1)"."""
+def interval_names(edges: tuple[float, ...], origin: datetime.date | None = None) -> tuple[str, ...]:
+    """Return names of the intervals between edges, such as "[0, 1)".
+
+    Edges of a column of dates with day 0 `origin` are written as dates if all edges are whole days.
+    """
     closed = ")" * (len(edges) - 2) + "]"
     short = [f"{edge:g}" for edge in edges]
+    if origin is not None and all(edge.is_integer() for edge in edges):
+        short = [as_day(edge, origin) for edge in edges]
     texts = short if len(set(short)) == len(short) else [plain(edge) for edge in edges]
     return tuple(f"[{low}, {high}{end}" for (low, high), end in zip(pairwise(texts), closed, strict=True))
 
@@ -300,6 +327,7 @@ def unclamped(code: str, domain: Domain) -> NumericFactor:
 
 
 def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
+    node = with_days(node, {name: known.origin for name, known in domain.items() if isinstance(known, Dates)})
     reads = columns(node)
     known = {name: _public(name, domain) for name in reads}
     for name, levels in known.items():

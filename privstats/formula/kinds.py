@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -24,6 +25,12 @@ DECLARED = {
         "domain={{'{name}': ('2020-01-01', '2024-12-31')}}",
     ),
 }
+# names, in lower case, of the types of polars and pyarrow that pandas does not know
+NAMED = {
+    "truth": re.compile("bool"),
+    "dates": re.compile("date|timestamp"),
+    "number": re.compile("u?int[0-9]|float|double|half|decimal"),
+}
 HOLDS = {"number": "numbers", "truth": "truth values", "dates": "dates", "text": "text"}
 
 
@@ -37,16 +44,28 @@ def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | No
     return lower[found[0]] if found else None
 
 
+def types_by_column(schema: Any) -> Mapping[str, Any] | None:
+    """Return the type of each column of a frame, a table or a schema, by the column's name; None for other objects."""
+    found = schema.dtypes if isinstance(schema, pd.DataFrame) else getattr(schema, "schema", schema)
+    if isinstance(found, pd.Series):
+        return cast(Mapping[str, Any], found.to_dict())
+    if hasattr(found, "names") and hasattr(found, "types"):  # a schema of pyarrow
+        return dict(zip(found.names, found.types, strict=True))
+    return found if isinstance(found, Mapping) else None
+
+
 def kind_of(dtype: Any) -> str:
     """Return the kind of a column of this type: "truth" (boolean), "dates", "number" or "text".
 
-    The kind decides which declarations suit the column.
+    The kind decides which declarations suit the column. The types of polars and pyarrow are known by their names.
     """
     if pd.api.types.is_bool_dtype(dtype):
         return "truth"
     if pd.api.types.is_datetime64_any_dtype(dtype):
         return "dates"
-    return "number" if pd.api.types.is_numeric_dtype(dtype) else "text"
+    if pd.api.types.is_numeric_dtype(dtype):
+        return "number"
+    return next((kind for kind, named in NAMED.items() if named.match(str(dtype).lower())), "text")
 
 
 def undeclared(kinds: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ from privstats.numerics.law import FloatArray
 
 CODINGS = ("Treatment", "Sum", "Helmert", "Poly", "Diff")
 SPLINES = ("bs", "cr", "cc")
+DIGIT = re.compile(r"[0-9]")
 TICKS = re.compile(r"`([^`]*)`?")
 NAME = re.compile(r"[^\W\d][\w.]*")
 FORMULAS = 64  # largest number of cached formulas
@@ -89,7 +90,8 @@ def parse_formula(formula: Any, like: str) -> Formula:
     if (quoted := TICKS.search(formula)) is not None:
         raise FormulaError(f"back-ticks do not quote names here; write Q('{quoted[1]}')")
     if (read := _read(formula)) is None:
-        raise FormulaError(f"the formula {formula!r} cannot be read; write it like '{like}'")
+        inside = ", and arithmetic with numbers inside I(), as in I(2 * x)" if DIGIT.search(formula) else ""
+        raise FormulaError(f"the formula {formula!r} cannot be read; write it like '{like}'{inside}")
     return read
 
 

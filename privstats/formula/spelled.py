@@ -91,6 +91,17 @@ def condition(part: LevelFactor | NumericFactor, level: Any) -> str:
     return f"({part.code})" if level else f"(1 - ({part.code}))"
 
 
+def as_number(part: LevelFactor) -> str:
+    """Return a remedy for error texts: how to use a column of levels as a number.
+
+    Numeric levels become declared bounds; any other level becomes an indicator of this level.
+    """
+    values = part.levels.values
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return f"declare its bounds, as in domain={{'{part.name}': ({min(values):g}, {max(values):g})}}"
+    return f"for the share of one level write I{condition(part, values[0])}"
+
+
 def _curve(part: NumericFactor | BasisFactor, weights: FloatArray, domain: Domain) -> str:
     """Return the weighted sum of the columns of a basis as text: a polynomial on each piece, in Horner's form."""
     assert isinstance(part, BasisFactor)

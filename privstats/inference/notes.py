@@ -270,6 +270,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{share} of the rows were not used (released count): a value is missing, or its level is not "
             "declared.{question} Remedy: declare all levels, or check the bounds."
         ),
+        "dates": ("{names} {counted} in days since {origin}."),
         "rows per unit": (
             "Each {unit} counts with at most {most}, and {each:.2g} on average were used (released count), so a {unit} "
             "with more rows weighs less. Remedy: a larger rows_per_unit=, at more noise."
@@ -283,6 +284,18 @@ NOTES: Mapping[str, str] = MappingProxyType(
 
 
 CAUSES = ("no level", "small weights")  # keys of notes that explain all notes with a key in `SYMPTOMS`
+# keys of notes on methods and options that give no intervals, however many the rows and however large the budget
+NEVER = (
+    "subsampled",
+    "no inference",
+    "dependent rows",
+    "ridge",
+    "no ridge",
+    "bounded",
+    "other mechanism",
+    "mode",
+    "geometric median",
+)
 SYMPTOMS = (
     "collinear",
     "hidden column",
@@ -338,6 +351,8 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     subject = (
         f"{listed(about)} {'is' if len(about) == 1 else 'are'}" if "{names} not given" in template else listed(about)
     )
+    if "times" in numbers:
+        numbers["times"] = max(numbers["times"], 1.1)  # "1.0 times as large" would be no remedy
     try:
         return Note(key, _PROSE.format(template, **{"names": subject, **numbers}), about)
     except (KeyError, ValueError, TypeError):

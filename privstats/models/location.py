@@ -72,6 +72,12 @@ class Location(Model):
         return design
 
     @property
+    def by_group(self) -> str:
+        """The end of the title: " by group" if the formula names a grouping factor, otherwise an empty text."""
+        parsed = parse_formula(self.formula, self.example)
+        return " by group" if parsed.left and any(parsed.right) else ""
+
+    @property
     def grid_given(self) -> bool:
         """Whether the user gave a grid of candidate values, which needs declared bounds."""
         return False
@@ -123,8 +129,7 @@ class ColumnQuantile(Location):
 
     @property
     def title(self) -> str:
-        group = " by group" if "~" in self.formula else ""
-        return ("quantiles" if len(self.q) > 1 else "quantile") + group
+        return ("quantiles" if len(self.q) > 1 else "quantile") + self.by_group
 
     @property
     def by_parts(self) -> str:
@@ -195,7 +200,7 @@ class ColumnMedian(ColumnQuantile):
 
     @property
     def title(self) -> str:
-        return ("geometric median" if self.geometric else "median") + (" by group" if "~" in self.formula else "")
+        return ("geometric median" if self.geometric else "median") + self.by_group
 
     @property
     def by_parts(self) -> str:
@@ -231,7 +236,7 @@ class ColumnMean(Location):
 
     @property
     def title(self) -> str:
-        return "means by group" if "~" in self.formula else "mean"
+        return f"means{self.by_group}" if self.by_group else "mean"
 
     def estimator(
         self,
@@ -303,7 +308,7 @@ class ColumnMode(Binned):
 
     @property
     def title(self) -> str:
-        return "modes by group" if "~" in self.formula else "mode"
+        return f"modes{self.by_group}" if self.by_group else "mode"
 
     @property
     def grid_given(self) -> bool:
@@ -346,7 +351,7 @@ class ColumnHistogram(Binned):
 
     @property
     def title(self) -> str:
-        return "histogram by group" if "~" in self.formula else "histogram"
+        return f"histogram{self.by_group}"
 
     def columns(self) -> Columns:
         return self._binned(self.known)

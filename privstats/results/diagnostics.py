@@ -112,6 +112,7 @@ class Diagnostics:
     def _draw(self, axes: Any, kind: str, rows: pd.DataFrame, ends: FloatArray) -> None:
         along, widths = ("residual", np.diff(ends)) if kind == "residuals" else ("fitted value", None)
         Panel("", rows, (ends[1:] + ends[:-1]) / 2, along=along, widths=widths).draw(axes)
+        axes.locator_params(axis="x", nbins=5)  # residuals and fitted values may have long labels
         axes.set_title(TITLES[kind], fontsize="medium")
         axes.set_ylabel(HEIGHTS[kind])
         if kind == "binned":

@@ -230,6 +230,8 @@ class Panel:
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
             axes.set_xlabel(self.along)
+            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # also where nothing is given
+            axes.autoscale_view()
         else:
             axes.set_yticks(self.at, self.names)
             axes.set_ylim(len(self.names) - 0.5, -0.5)

@@ -13,6 +13,7 @@ from privstats.errors import OptionError, listed, quote
 from privstats.privacy.account import COUNTED
 from privstats.privacy.composition import together
 from privstats.privacy.promise import ApproxDP, Promise
+from privstats.results.facts import COMBINED
 from privstats.results.formats import Sheet
 from privstats.results.header import DELTA
 from privstats.results.labels import part_of
@@ -353,9 +354,11 @@ def _covariance(fit: FitNumbers) -> str | None:
 def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
     """Return a sentence on the total cost of the fits, under the assumption that they use the same rows.
 
-    A fit that occurs twice is counted once. If there is no total, the sentence gives the reason.
+    A fit that occurs twice is counted once, and a fit that is part of a combination in the table is counted with it. If
+    there is no total, the sentence gives the reason.
     """
-    once = tuple({id(fit): fit for fit in fits}.values())
+    each = tuple({id(fit): fit for fit in fits}.values())
+    once = tuple(fit for fit in each if not any(_part_of(fit, other) for other in each))
     if seeded := [head for fit, head in zip(fits, heads, strict=True) if fit.facts.seeded is not None]:
         return f"No total guarantee: {listed(seeded)} {'is' if len(seeded) == 1 else 'are'} seeded, so not private."
     relations = tuple(dict.fromkeys(fit.guarantee.neighbors for fit in once))
@@ -367,6 +370,13 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
     words = str(whole).removeprefix(whole.budget)
     more = "" if whole.currency == "eps" else f"; implies eps = {together(kept, DELTA):.3g} at delta = {DELTA:g}"
     return f"{'Together' if len(once) > 1 else 'Guarantee:'} {numbers}{words}{more}."
+
+
+def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
+    """Return whether all releases of a fit are among the releases of another fit, which combines it with more fits."""
+    of_other = {release.value.tobytes() for release in other.releases}
+    combines = other.facts.mech == COMBINED and other is not fit and other.facts.formula == fit.facts.formula
+    return combines and all(release.value.tobytes() in of_other for release in fit.releases)
 
 
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:

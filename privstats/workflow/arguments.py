@@ -18,6 +18,7 @@ from privstats.privacy.account import Account
 from privstats.privacy.promise import Neighbors, is_number
 from privstats.workflow.plan import INFERENCE
 
+LARGEST = 1e100  # largest eps, mu or rho that a call may have; squares of larger numbers could overflow
 MEANINGFUL = {
     "eps": 20,
     "mu": 12,
@@ -64,9 +65,17 @@ def check_unit(unit: Any) -> None:
 
 
 def warn_of_little_protection(call: Mapping[str, Any]) -> None:
-    """Warn of a budget so large that someone who knows all other rows could identify the remaining row."""
+    """Warn of a budget so large that someone who knows all other rows could identify the remaining row.
+
+    Raises
+    ------
+    BudgetError
+        If the budget is so large that its square would not be finite.
+    """
     for name, most in MEANINGFUL.items():
         given = call.get(name)
+        if given is not None and is_number(given) and LARGEST < given < math.inf:
+            raise BudgetError(f"{name} is {given:g}, too large to compute with; give {name}=1")
         if given is not None and is_number(given) and most < given < math.inf:
             warn(f"{name} = {given:g} protects nobody (above {most} a guarantee means little); give {name}=1")
 

@@ -22,6 +22,7 @@ from privstats.estimators.base import PublicFacts
 from privstats.gate.gate import Conversation, Pairs, Planned, quiet, shortest
 from privstats.gate.questions import AnyMechanism, Question, Sum
 from privstats.gate.rows import BlockRows, RowValues
+from privstats.inference.notes import NEVER
 from privstats.mechanisms.base import Additive
 from privstats.mechanisms.order.rank import Rank, grid_of
 from privstats.mechanisms.order.rank_errors import RankErrors, RankLaw
@@ -62,7 +63,8 @@ class Expected:
     ----------
     table : DataFrame
         Columns std_error, width, noise_share, ratio and given, as in `Plan.expected`. Its attribute `attrs` has the
-        branch (method) that most simulated fits chose, under the key "branch".
+        branch (method) that most simulated fits chose, under the key "branch", and under the key "why" the reason why
+        the method gives no intervals with any data; an empty text if it gives intervals.
     fits : mapping of int to ndarray
         Widths of the intervals in each simulated fit, by identifier; infinite if an interval is not reported.
     """
@@ -284,6 +286,7 @@ def expected(
     table["given"] = np.isfinite(every).mean(axis=0)
     chosen = Counter(branches[fit] for fit in sorted(branches))
     table.attrs["branch"] = chosen.most_common(1)[0][0]
+    table.attrs["why"] = next((one.text for one in estimate.notes if one.key in NEVER), "")
     return Expected(table, widths)
 
 

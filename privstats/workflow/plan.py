@@ -359,6 +359,8 @@ class Plan:
         ------
         BudgetError
             If no budget suffices, because the interval without privacy is wider.
+        OptionError
+            If the method gives no intervals.
         """
         width = _positive("width", width)
         name = self.guarantee.currency
@@ -370,6 +372,7 @@ class Plan:
             other = replace(spec, promise=promise, written={**spec.written, name: budget})
             return self if budget == start else make_plan(other, self._public_rows, self.rows, self)
 
+        self._refuse_search()
         found = narrow_enough(
             lambda budget, bounds: plan(budget)._widths(width, term, assumptions, bounds),
             BY_RHO if name == "rho" else BY_BUDGET,
@@ -416,7 +419,7 @@ class Plan:
         Raises
         ------
         OptionError
-            If the width would need too many rows.
+            If the width would need too many rows, or the method gives no intervals.
         """
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
@@ -432,12 +435,20 @@ class Plan:
                 known[n] = other._widths(width, term, assumptions, bounds)
             return known[n]
 
+        self._refuse_search()
         found = narrow_enough(widths, BY_ROWS, start, fewest, MOST_ROWS * start, "plan.n_for")
         if found is None:
             raise OptionError(
                 f"a width of {width:g} would take more than {MOST_ROWS * start:.0e} rows; choose a larger width"
             )
         return max(fewest, int(found))
+
+    def _refuse_search(self) -> None:
+        """Raise an error, before a search for a wanted width, if the method gives no intervals with any data."""
+        if self.rows is None or self.estimated:
+            return
+        if why := self._forecast(None, None, self._assumed, range(1)).table.attrs["why"]:
+            raise OptionError(f"no budget and no number of rows gives this width. {why}")
 
     def compare(
         self,

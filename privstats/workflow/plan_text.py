@@ -105,7 +105,7 @@ def described(plan: Any) -> str:
         if not expected["width"].isna().all():
             lines += [*_expected(expected), *filled(_assumed(plan)), *_unknown(plan, expected), RULE]
         elif spec.intervals:
-            lines += [*filled(NOTHING), RULE]
+            lines += [*filled(expected.attrs["why"] or NOTHING), RULE]
     return "\n".join([*lines, *_questions(plan)])
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from privstats.errors import listed
 from privstats.estimators.base import PublicFacts
-from privstats.formula.declarations import Levels
+from privstats.formula.declarations import Dates, Levels
+from privstats.formula.schema import names_read
+from privstats.inference.estimate import product_parts
 from privstats.inference.notes import SYMPTOMS, Note, about_rows, note, percent
 from privstats.workflow.plan import Plan
 
@@ -24,6 +26,7 @@ def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
         *_unused_rows(plan, public, estimate),
         *_small_weights(plan, public, estimate),
         *_rows_per_unit(plan, public, estimate),
+        *_dates(plan, public, estimate),
     )
 
 
@@ -71,6 +74,23 @@ def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
         return ()
     several = f"{most} row{'s' if most > 1 else ''}"
     return (note("rows per unit", unit=unit, most=several, each=min(used / public.units, float(most))),)
+
+
+def _dates(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
+    """Return a note on the unit of dates for each day 0, with the columns of dates that are used as numbers.
+
+    A part of a name with a quotation mark compares a date with a text, so that its unit is not days. The bins of a
+    histogram are named by dates.
+    """
+    if plan.specification.verb == "hist":
+        return ()
+    domain, found = public.design.domain, dict[Any, list[str]]()
+    parts = [part for name in estimate.names for part in product_parts(name) if "'" not in part]
+    for name in names_read(parts):
+        if isinstance(known := domain.get(name), Dates):
+            found.setdefault(known.origin, []).append(name)
+    counted = {day: "is counted" if len(names) == 1 else "are counted" for day, names in found.items()}
+    return tuple(note("dates", names=listed(names), counted=counted[day], origin=day) for day, names in found.items())
 
 
 def _released(estimate: Any, name: str) -> tuple[float, float]:

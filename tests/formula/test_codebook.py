@@ -238,3 +238,13 @@ def test_what_is_no_model_is_refused_with_one(bad):
     ) as refusal:
         Domain.from_model(bad)
     assert "4711" not in str(refusal.value)
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path):
+    (tmp_path / "latin.csv").write_bytes("column,min,max\né,0,1\n".encode("latin-1"))
+    for read in (Domain.from_codebook, Domain.from_schema):
+        for name, why in (("none.csv", "no such file or directory"), ("", "is a directory"), ("latin.csv", "UTF-8")):
+            with pytest.raises(
+                DomainError, match=f"cannot be read \\(.*{why}.*\\); give the path of a CSV or JSON file"
+            ):
+                read(tmp_path / name)

@@ -53,8 +53,10 @@ def test_levels_become_their_positions_and_are_reported_as_levels():
     columns = bind_columns("h + g", DOMAIN)
     assert columns.block(DATA).numbers[:2].tolist() == [[0, 0], [0, 1]]
     assert columns.spelled(np.array([1.0, 0.0])).tolist() == [2, "a"]
-    with pytest.raises(FormulaError, match="'h' has levels and dp_median needs numbers; declare its bounds"):
+    with pytest.raises(FormulaError, match=r"'h' .*dp_median needs numbers; declare .*domain=\{'h': \(1, 2\)\}$"):
         columns.numeric("dp_median")
+    with pytest.raises(FormulaError, match=r"'g' has levels .*; for the share of one level write I\(g == 'a'\)$"):
+        bind_columns("g", DOMAIN).numeric("dp_median")
 
 
 def test_numbers_are_grouped_by_the_intervals_between_edges():

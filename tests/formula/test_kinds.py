@@ -121,3 +121,16 @@ def test_a_long_list_of_levels_says_how_many_more_there_are():
 
 def test_misfits_of_nothing_are_none():
     assert misfits({}, {}, {}) == []
+
+
+def test_frames_of_polars_and_tables_of_pyarrow_are_checked_by_their_schemas():
+    rows = pd.DataFrame({name: column for name, column in CELLS.items() if name != "nullable"})
+    domain = Domain(
+        {"number": (0, 2), "float": ["a", "b"], "truth": bool, "dates": ("2020-01-01", "2020-02-01"), "words": (0, 1)}
+    )
+    told = domain.check(rows)
+    assert len(told) == 2
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    table = pa.Table.from_pandas(rows)
+    for schema in (table, table.schema, pl.from_arrow(table), pl.from_arrow(table).schema):
+        assert domain.check(schema) == told

@@ -231,3 +231,13 @@ def test_fits_of_one_ledger_are_known_for_it_wherever_they_are_read(tmp_path):
     for again in (saved, pickled, ps.combine([two, other], rows="disjoint")):
         with pytest.raises(OptionError, match="charged to one ledger"):
             ps.combine([one, again], rows="disjoint")
+
+
+def test_beside_its_combination_a_fit_costs_nothing_more(fits):
+    kept = [ps.dp_lm("y ~ x", A, eps, domain=DOMAIN, mech="suffstats") for eps in (1.0, 2.0)]
+    both = ps.combine(kept, rows="same")
+    for shown in ([both], [*kept, both], [kept[0], both]):
+        assert "Guarantee: eps = 3 for" in str(ps.summary_table(shown))
+    assert "Together eps = 3 for" in str(ps.summary_table(kept))
+    other = ps.dp_lm("y ~ x", A, 1.0, domain=DOMAIN, mech="suffstats")
+    assert "Together eps = 4 for" in str(ps.summary_table([*kept, both, other]))

@@ -232,3 +232,13 @@ def test_pictures_are_readable_and_hold_no_row():
     assert repr(seen) == f"<Diagnostics of {TRUE}: residuals, binned, scale_location; {seen.guarantee}>"
     assert "seeded: not private (rng=" in str(seen).splitlines()[1]
     assert dir(seen) == ["binned", "fits", "formula", "guarantee", "plot", "residuals", "scale_location"]
+
+
+def test_a_picture_of_nothing_given_spreads_its_words():
+    drawn = ps.dp_diagnostics(fitted(), rows().head(500), eps=0.01, rng=1).plot()
+    assert_readable(drawn)
+    for axes in drawn.axes[1:]:
+        places = sorted(text.xy[0] for text in axes.texts if text.get_text() == "not given")
+        low, high = axes.get_xlim()
+        assert len(places) > 5
+        assert (np.diff(places) > (high - low) / 30).all()

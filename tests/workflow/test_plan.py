@@ -469,7 +469,7 @@ def test_rows_that_are_given_have_more_forecasts_where_these_differ_much(spread,
     plan, rng, made = planned(), np.random.default_rng(1), []
 
     class Made:
-        names = ("x",)
+        names, notes = ("x",), ()
 
         def coefficients(self, alpha):
             width = np.exp([spread * rng.standard_normal()])
@@ -714,3 +714,19 @@ def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
     data = pd.DataFrame({"x": rng.normal(size=3000), "y": rng.normal(size=3000)})
     fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (-80, 80), "y": (-4, 4)}, rng=1)
     assert "(suffstats: at least 100)" in " ".join(str(fit.summary()).split())
+
+
+@pytest.mark.parametrize(
+    ("verb", "formula", "more", "why"),
+    [
+        ("mode", "g", {}, "No intervals: none is known to be valid for a mode"),
+        ("median", "x + z", {"geometric": True}, "No intervals: none is released for a geometric median"),
+    ],
+)
+def test_a_plan_without_intervals_says_why_and_is_not_searched(verb, formula, more, why):
+    made = ps.plan(verb, formula, n=1000, eps=1, domain={"g": ["a", "b"], "x": (0, 1), "z": (0, 1)}, **more)
+    assert why in " ".join(str(made).split())
+    assert "nothing is given" not in str(made)
+    for search in (made.budget_for, made.n_for):
+        with pytest.raises(OptionError, match=f"no budget and no number of rows gives this width. {why}"):
+            search(0.1)

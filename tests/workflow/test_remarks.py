@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.inference.notes import note
 
 N = 20_000
 RNG = np.random.default_rng(0)
@@ -140,3 +141,7 @@ def test_a_remedy_names_no_level_that_is_the_reference_or_as_rare():
     for seed in range(12):
         fit = ps.dp_lm("y ~ x + C(g)", data, eps=0.01, domain=domain, rng=seed)
         assert not any("compare with another level" in text for text in fit.summary().notes)
+
+
+def test_a_remedy_asks_for_more_rows_not_for_as_many():
+    assert note("collinear", ("x",), ratio=1.0, times=1.0).text.endswith("rows x budget 1.1 times as large.")
