@@ -102,8 +102,8 @@ class Adaptive:
         Methods to choose from: "moments" (noisy second moments), "steps" (Newton steps) and "perturbed" (the minimiser
         of a perturbed loss).
     tail : {"usual", "cautious"}
-        Assumption about scores with large norms that the noise of the released histogram of score norms hides, because
-        there are few of them. "cautious" assumes more of these scores than "usual". It also assumes a larger clipping
+        Assumption about the number of scores with large norms. The noise of the released histogram of score norms hides
+        this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger clipping
         bias: the clipped parts of all scores may add up in one coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
@@ -113,7 +113,7 @@ class Adaptive:
     """
 
     noises: Noises = NORMAL
-    loss: Loss = SquaredLoss()  # noqa: RUF009 -- frozen, without state
+    loss: Loss = SquaredLoss()  # noqa: RUF009 -- losses are immutable
     branches: tuple[str, ...] = ("moments", "steps")
     tail: str = "usual"
     cov_type: str = "HC"
@@ -147,8 +147,8 @@ class Adaptive:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
-        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
+        The noise is measured by ``sqrt(c) s / n``, for n rows, c columns of variance 1, and the noise sd s of an
+        off-diagonal entry of the sum of their products. The largest eigenvalue of the noise is about ``2 sqrt(c) s``.
         """
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
@@ -163,9 +163,9 @@ class Adaptive:
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
-        """Send all queries after the release of the column scales; return the estimate of the chosen method.
+        """Make all releases after the release of the column scales; return the estimate.
 
-        The chosen method has the shortest expected intervals.
+        The method of estimation is the method with the shortest expected intervals.
         """
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
@@ -192,7 +192,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        # Interval lengths are averaged harmonically over coefficients; without an interval the length is inf.
+        # harmonic mean of the interval lengths of all coefficients; a coefficient without an interval has length inf
         if len(self.branches) > 1:
             fewer = 1 / max(levels.told(box), 1 / box.c)
 
@@ -207,7 +207,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # used unless the estimate has a more precise sd
+        response = {"response_sd": scales.response_sd}  # replaced if the estimate has a more precise sd
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
@@ -224,8 +224,8 @@ class Adaptive:
     ) -> Problem:
         """Make the releases between the column scales and the choice of a method; return the estimation problem.
 
-        This method is for fits with the minimiser of a perturbed loss among the methods to choose from. The first
-        released second moments (coarse matrix) are averaged with second moments that follow from the column scales.
+        The function is used if the minimiser of a perturbed loss is one of the candidate methods. The first released
+        second moments (coarse matrix) are averaged with the second moments computed from the released column scales.
 
         Parameters
         ----------
@@ -326,8 +326,9 @@ def carries_steps(
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
     """Return the relative noise of the rough second moments (coarse matrix), if released with the whole budget.
 
-    The relative noise is sqrt(c + 1) times the noise sd of an off-diagonal entry, divided by the number of rows, for c
-    standardised columns and the response. The largest eigenvalue of the noise matrix is about twice as large.
+    The relative noise is ``sqrt(c + 1) s / n``, for n rows, c standardised columns and the response, and the noise sd s
+    of an off-diagonal entry of the sum of their products. The largest eigenvalue of the noise is about twice
+    ``sqrt(c + 1) s``.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows

@@ -88,8 +88,8 @@ class Noises:
     def products(self) -> Mechanism:
         """Mechanism for second moments of rows of bounded norm.
 
-        The mechanism is `matrix` if the noise of `matrix` is scaled to the l2 norm or the nuclear norm of a row's
-        contribution; otherwise it is the matrix-t mechanism.
+        The mechanism is `matrix` if the noise of `matrix` is calibrated to the sensitivity in the l2 norm or in the
+        nuclear norm; otherwise it is the matrix-t mechanism.
         """
         return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
 
@@ -102,7 +102,7 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 class ByBranch(Mapping[str, float]):
     """Expected interval lengths, one for each branch (method of estimation); a length is computed when it is read.
 
-    A plan (the list of all possible queries, made without data) reads no length, so no length is computed for a plan.
+    A plan (the list of all possible queries, made without data) needs no length, so no length is computed for a plan.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
 def check_tail(tail: object) -> None:
     """Raise an error unless the option `tail` is "usual" or "cautious".
 
-    The option is the assumption about long scores that are too few to exceed the noise of a released histogram.
+    The option is the assumption about the number of scores with large norms, which the noise of a histogram may hide.
 
     Raises
     ------

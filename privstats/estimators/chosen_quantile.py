@@ -68,7 +68,7 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # noise that separates equal responses, in half-ranges of the response; small noise slows sampling
+JITTER = 2.0**-11  # half-width of noise that separates equal responses, in half-ranges of y; less noise slows sampling
 NOISE_SHARE = 0.3  # a kernel is widened until the noise is at most this share of the Hessian's smallest eigenvalue
 
 
@@ -83,7 +83,7 @@ class ChosenQuantile(ABC):
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
-        Norm in which the score is measured.
+        Norm of the score. The unit ball of "hull" is the convex hull of the possible changes of the score.
     theta_bound : float
         Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     """
@@ -133,10 +133,10 @@ class ChosenQuantile(ABC):
         return note("dependent rows", unit="unit") if public.by_unit else None
 
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
-        """Return the covariance of the noise in the coefficients of all taus, for data that satisfy `LIKELY`.
+        """Return the covariance of the noise in the coefficients of all taus, computed with an assumed Hessian.
 
-        `LIKELY` is the assumption that the predictors fill their bounds and that the residual std dev is a twentieth of
-        the response's range. The Hessian under this assumption replaces the data's Hessian, which is not released.
+        The data's Hessian is not released. The assumed Hessian is the Hessian for predictors that fill their bounds and
+        a residual std dev of a twentieth of the response's range (`LIKELY`).
         """
         if any(one.law is None for one in chosen):
             return np.full((box.c * len(chosen),) * 2, np.nan)
@@ -208,7 +208,7 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return notes: one if the estimate is near the bound on coefficients, one if it is probably mostly noise."""
+        """Return up to two notes: the estimate is near the bound on coefficients, or it is probably mostly noise."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
@@ -218,13 +218,13 @@ class ChosenQuantile(ABC):
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
         """Return whether the number of rows and the budget are so small that noise probably dominates the estimate.
 
-        The drawn coefficients have a density proportional to ``exp(-c |score|)``, where 1 / c is the noise scale. Two
-        integrals of this function are compared, for d coefficients and n rows. The integral near the minimiser is about
-        ``d! 2^d / (c n f)^d / det(E x x')`` for responses of density f. The density is assumed to be `DENSITY`, and the
-        predictors to be uniform, so that the determinant is ``3^(1 - d)``. Far from the minimiser the norm of the score
-        is at least n times `least_score`, and the set of possible coefficients has the volume ``(2 theta_bound)^d /
-        d!``. So the integral there is at most ``exp(-c n least_score)`` times this volume. The result is True unless
-        the first integral is larger than this bound.
+        The drawn coefficients have a density proportional to ``exp(-c |score|)``, for the noise scale 1 / c. Two
+        integrals of ``exp(-c |score|)`` are compared, for d coefficients and n rows. The integral near the minimiser is
+        about ``d! 2^d / (c n f)^d / det(E x x')`` for responses of density f. The density f is assumed to be `DENSITY`,
+        and the predictors to be uniform, so that the determinant is ``3^(1 - d)``. Far from the minimiser the norm of
+        the score is at least n times `least_score`, and the set of possible coefficients has the volume ``(2
+        theta_bound)^d / d!``. The integral far from the minimiser is therefore at most ``exp(-c n least_score)`` times
+        this volume. The result is True unless the first integral is larger than this bound on the second.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])

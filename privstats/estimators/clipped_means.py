@@ -49,8 +49,8 @@ class ClippedMeans:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
-        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
+        The noise is measured by ``sqrt(c) s / n``, for n rows, c columns of variance 1, and the noise sd s of an
+        off-diagonal entry of the sum of their products. The largest eigenvalue of the noise is about ``2 sqrt(c) s``.
         """
         return MOST_FIRST_NOISE
 
@@ -64,7 +64,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if below_noise(scales):  # if the variance is a guess, interval lengths only select the method
+            if below_noise(scales):  # if the variance is a guess, only the order of the two lengths is used
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -75,7 +75,7 @@ class ClippedMeans:
         matrix, shift = design.to_original()
         known = dict(estimate.diagnostics)
         if "sigma" in known:
-            known["sigma"] *= design.response_half  # converted from half-ranges of the response to its own unit
+            known["sigma"] *= design.response_half  # from half-ranges of the response to the response's unit
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
@@ -92,8 +92,8 @@ class ClippedMeans:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
         Ratios above `MOST_STEPS` are replaced by inf, so that Newton steps are not chosen. The ratio of method "sums"
-        is at least 1: if Newton steps are chosen wrongly, intervals are expected to be at most `MOST_STEPS` times as
-        long as the intervals of method "sums".
+        is at least 1. A wrong choice of Newton steps therefore makes intervals at most `MOST_STEPS` times as long as
+        the intervals of method "sums", in expectation.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
@@ -104,10 +104,10 @@ class ClippedMeans:
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean and variance of the response.
+    """Return the released mean of the response, and the response's released variance minus the variance's noise sd.
 
     The unit of the mean is the half-range of the response's bounds; the unit of the variance is the square of this
-    half-range. If the released variance does not exceed its noise, the returned variance is a guess.
+    half-range. The returned variance is at least `FLOOR` times the noise sd; at this limit it is a guess.
     """
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)

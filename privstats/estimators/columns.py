@@ -58,7 +58,7 @@ class ColumnFacts:
     between : bool
         Whether values may lie between grid points and are therefore rounded to the grid.
     filled : float
-        Released number of values that are not zero, plus an allowance for its error; infinity if none was released.
+        Released number of values that are not zero, plus an allowance for its error; inf without this release.
     """
 
     code: str
@@ -84,16 +84,17 @@ class ColumnFacts:
         """Return endpoints of intervals, moved outwards by the largest rounding error of the values.
 
         The largest rounding error is half a step if values are rounded to the grid, and otherwise 0. An endpoint at
-        zero is not moved if zero is the column's lower bound and a released count says that, of the `rows` values, more
-        than the endpoint's share are zero: then the endpoint is no rounded value.
+        zero is not moved if zero is the column's lower bound and if, by a released count, the share of zeros among the
+        values exceeds the endpoint's share in `shares`: the endpoint is then an exact zero, not a rounded value.
 
         Parameters
         ----------
         ends : ndarray, shape (cells, probabilities, 2)
+            Lower and upper endpoints, for each group of rows (cell) and each probability of a quantile.
         shares : ndarray, shape (cells, probabilities, 2)
             Target rank of each endpoint, divided by the number of values.
         rows : float
-            Number of values, or a public number of rows of which a few may be missing; 0 if zeros were not counted.
+            Number of values, or a public number of rows including a few missing values; 0 if zeros were not counted.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)

@@ -99,7 +99,7 @@ class Mode:
     shares: Mapping[str, float] = field(default_factory=lambda: {"mode": 1.0})
 
     def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
-        """Choose the bin (or factor level) with the most rows in each group; return its middle (or position)."""
+        """Choose the bin (or level) with the most rows in each group; return the bin's middle (or level's position)."""
         design = public.design
         edges, grouping = self._edges(design), Grouping.of(design)
         release = ask(counts_question("mode", edges, grouping), by=grouping.answered(self.mechanism))

@@ -1,6 +1,6 @@
-"""Vectors of entries, one vector for each row of the data, whose second moments are released.
+"""Coding of the data's rows as vectors, for a release of the vectors' second moments.
 
-A factor with many levels adds no more to the norm of a vector than a numeric column.
+In this coding, a factor with many levels adds no more to the norm of a vector than a numeric column.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Entries:
 
     @cached_property
     def rows(self) -> RootWeighted | CodedColumns:
-        """Function that maps a block of rows to their vectors z, one for each row."""
+        """Function that maps a block of rows to vectors z, with a level's number in place of a factor's indicators."""
         box, factors = self.box, tuple(factor for factor, *_ in self.coded)
         columns = np.column_stack([np.eye(box.width)[:, self.others[:-1]], box.response / (1.0 + box.offset_reach)])
         return CodedColumns(factors, columns) if factors else RootWeighted(columns)
@@ -132,7 +132,7 @@ class Entries:
 
     @cached_property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps (1, z) to the design's c columns and the response minus offset, (1 + entries, c + 1)."""
+        """Matrix that maps (1, z) to c design columns and response minus offset, shape (1 + entries, c + 1)."""
         box, own = self.box, len(self.others)
         onto = np.zeros((self.within.q + 1, box.c + 1))
         onto[-own:, self.others] = np.eye(own)

@@ -35,7 +35,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of a loss for synthetic rows, scaled to the number of rows; NaN if this number is private.
+    """Return a loss's Hessian for synthetic rows, scaled to the data's number of rows; NaN if that number is private.
 
     Parameters
     ----------

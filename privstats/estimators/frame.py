@@ -1,4 +1,4 @@
-"""Released scales of columns, and the bounds of the standardised columns that follow from them.
+"""Released scales of columns, and the bounds of columns standardised with these scales.
 
 The release of scales is stage 0 of a fit. All values in this module are public or released.
 """
@@ -95,7 +95,7 @@ class StandardFrame:
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
-        """Return a bound on the Euclidean norm of h'W over all rows h within the declared bounds."""
+        """Return an upper bound on the Euclidean norm |h'W| over all standardised rows h in the declared bounds."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
@@ -107,7 +107,7 @@ class StandardFrame:
         return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
 
     def reach(self, b: Any) -> float:
-        """Return the largest |h'b| over all rows h within the declared bounds."""
+        """Return the largest absolute linear predictor |h'b| over all standardised rows h in the declared bounds."""
         images = [corners @ b[list(where)] for where, corners in self.parts]
         ends = [sum(float(pick(image)) for image in images) for pick in (np.max, np.min)]
         return max(map(abs, ends))
@@ -143,7 +143,7 @@ class PublicBox:
 
     @cached_property
     def by_level(self) -> list[int]:
-        """Positions of products of numbers and levels of a factor, which are the number's slopes by level."""
+        """Positions of products of a numeric column and a factor's dummy; their coefficients are slopes by level."""
         others = {j for factor in self.design.factors for j in factor.columns} | {j for j, *_ in self.products}
         return [j for j, name in enumerate(self.design.names) if len(product_parts(name)) > 1 and j not in others]
 
@@ -186,8 +186,8 @@ class PublicBox:
     def usual(self) -> FloatArray:
         """Limits to which predictors and response are clamped when scales are released, shape (slopes + 1,).
 
-        A limit is a share of the column's bounds. A column with a declared scale has bounds far beyond this scale.
-        Without a limit, the noise of the column's released variance would exceed the variance.
+        A limit is a share of the column's bounds. It is below 1 for a column with a declared scale, whose bounds are
+        far beyond this scale. Without the limit, the noise of the column's released variance would exceed the variance.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
@@ -213,7 +213,7 @@ class PublicBox:
 
         The set of all these M phi is called the public range of theta. The vector phi has three kinds of entries:
 
-        - the mean responses at the levels of the factor with most levels, with every other factor at its mean codes;
+        - the mean responses at the levels of the factor with most levels, averaged over the levels of other factors;
         - for every other factor, half the differences between the mean response at a level and the average over the
           factor's levels;
         - the coefficients of all other columns.
@@ -240,7 +240,7 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return the directions of theta, shape (c, l), about which rows at the `kept` factor levels say nothing."""
+        """Return the directions of theta, shape (c, l), that rows at the `kept` factor levels do not identify."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
@@ -461,7 +461,7 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """Release a centre and a scale for each column whose released variance is below its noise level (stage 0c).
+    """Release a centre and a scale for each column whose released variance is below its noise (stage 0c of the fit).
 
     Centre and scale are noisy order statistics, whose noise does not depend on the column's bounds. The centre is a
     median. The scale is a quantile of the distances from the median (on a log axis), divided by the quantile of |N(0,
@@ -479,7 +479,7 @@ def ranked_scales(
         Whether the information in the releases is worth their budget; otherwise nothing is released.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
-    coded |= {*box.by_level}  # 0 in most rows: the quantile would be a distance of nearly equal values
+    coded |= {*box.by_level}  # these columns are 0 in most rows, so the quantile of distances may be near 0
     center, scale, below_noise, wrong = (
         part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
     )
@@ -543,7 +543,7 @@ class KnownMoments:
     variance: FloatArray
 
     def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return second moments and the variances of their errors, of which only the response's moment is known.
+        """Return second moments with only the response's mean square known, and the variances of their errors.
 
         Both matrices have the shape (k, k). The last diagonal entry is the mean square of the response; all other
         values are zero, and their variances are infinite.
@@ -685,7 +685,7 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """Release scales a second time, for products and for columns with variances below their noise (stage 0b).
+    """Release scales a second time, for products and columns with variances below noise (stage 0b of the fit).
 
     The result is the columns standardised with the new scales. If `worth` is False, or if no column needs a new scale,
     nothing is released and the columns are returned unchanged.

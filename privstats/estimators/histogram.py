@@ -35,7 +35,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Tail:
-    """Assumption on the tail of score norms that noise hides: how fast counts decrease from bin to bin.
+    """Assumption on the counts of large score norms, which noise hides: their rate of decrease from bin to bin.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ TAILS = {
     "far": Tail(0.5, slow=True),  # score norms, if a predictor's bounds are far beyond most of its values
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score norms, for losses with a bounded derivative
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms of count and gamma models
-    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # norms of rows, for losses whose scores have about the same norm
+    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # norms of rows, for losses whose scores have about the row's norm
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
 }
@@ -221,7 +221,7 @@ class Lengths:
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
-        """Return the R >= `least` that minimises ``noise R^2`` plus the sum over rows of max(norm^2 - R^2, 0)."""
+        """Return the clipping radius R >= `least` that minimises noise R^2 + sum over rows of max(norm^2 - R^2, 0)."""
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
 
@@ -281,9 +281,10 @@ def with_tail(
 def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tuple[float, float]:
     """Return the extrapolated count of the first hidden bin, and the ratio of each later count to the previous count.
 
-    From the last visible window to the first hidden bin, counts decrease by the ratio of the last two visible windows.
-    If the last three visible windows decrease ever faster, as in tails that are lighter than a power law, the later
-    counts continue this trend: their ratio is multiplied by the last change of the ratio of windows.
+    A window is a pair of neighbouring bins; its count is the sum of both counts. From the last visible window to the
+    first hidden bin, counts decrease by the ratio of the last two visible windows. If the last three visible windows
+    decrease ever faster, as in tails that are lighter than a power law, the later counts continue this trend: their
+    ratio is multiplied by the last change of the ratio of windows.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -354,7 +355,7 @@ class Clip:
     least : float
         Lower bound on a coordinate's variance per row, from released squared residuals; 0 without this release.
     curvature : float
-        Limit on the curvature of a row's loss, for perturbed minimisers.
+        Limit on the curvature of a row's loss, for minimisers of a perturbed loss.
     """
 
     radius: float
@@ -384,7 +385,7 @@ def best_clip(
     lengths : Lengths
         Histogram of score norms, in a metric in which all coordinates have equal variance.
     noise : float
-        Standard deviation of the noise of a score's coordinate at clipping radius 1.
+        Noise sd of a coordinate of the sum of scores at clipping radius 1.
     m : int
         Number of coordinates.
     tail : Tail
@@ -394,7 +395,7 @@ def best_clip(
     always : float
         Further bias bound, the same for every candidate threshold.
     unseen_along : float, optional
-        Largest share, of the norm that clipping removes from the rare scores, that may affect one coefficient. The
+        Of the norm removed from the rare scores by clipping, the largest share that can affect one coefficient. The
         default is the share for scores in bins with counts below the noise level.
 
     Notes
@@ -419,23 +420,23 @@ def part_along(part: float, m: float, tail: Tail) -> float:
 
 
 def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
-    """Return the clipping threshold with the shortest interval; the half-length is ``cv(bias / s) s`` for std error s.
+    """Return the clipping threshold with the shortest interval; the interval's length includes the bias bound.
 
     Parameters
     ----------
     radii : ndarray, shape (k,)
         Candidate thresholds, ascending.
     variance : ndarray, shape (k,)
-        Variance of a coordinate of the score clipped at each radius.
+        Sampling variance of a coordinate of the sum of scores, if scores are clipped at each radius.
     excess : ndarray, shape (k,)
-        Bound a on the bias that clipping at each radius causes in the score.
+        Bound a on the clipping bias of a coordinate of this sum, for each radius.
     noise : float
-        Standard deviation of the noise of a coordinate at radius 1.
+        Noise sd of a coordinate of this sum at radius 1.
 
     Notes
     -----
-    Here s^2 is the sampling variance plus the noise variance, and cv(a / s) is the .95 quantile of |N(a/s, 1)|
-    (Armstrong and Kolesar 2018).
+    The half-length is ``cv(a / s) s``. Here s^2 is the sampling variance plus the noise variance, and cv(a / s) is the
+    .95 quantile of |N(a/s, 1)| (Armstrong and Kolesar 2018).
     """
     s = np.sqrt(variance + (noise * radii) ** 2)
     half = critical(excess / s) * s
@@ -451,7 +452,7 @@ def predicted_length(
     Parameters
     ----------
     noise : float
-        Standard deviation of the noise of a score's coordinate at radius 1.
+        Noise sd of a coordinate of the sum of scores at clipping radius 1.
     count_sd : float
         Noise sd of a count of the histogram of score norms.
     m : int

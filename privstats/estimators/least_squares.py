@@ -172,7 +172,7 @@ class ScoreVariance:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedHessian:
-    """A released Hessian, its noise, and bounds on the information that was lost because rows were clipped to a norm.
+    """A released Hessian, its noise, and bounds on the information lost by clipping rows to a maximal norm.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def residual_scale(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
-    """The fit with Newton steps. It releases leverages, Hessian, first step, score variance, score norms and score.
+    """Fit by Newton steps. The releases are leverages, Hessian, first step, score variance, score norms and score.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ class Steps(OneStep):
         """Return notes on left-out levels, on columns with wide bounds, and on a response with values at its bounds."""
         return (*super().notes(), *self.levels.clamped, *self.far_bounds())
 
-    # stages 1b to 4, before the last score: second matrix, leverages, Hessian, first step and score variance
+    # stages 1b to 4: second moments of whitened rows, leverages, Hessian, first step and score variance
     def pilot(self) -> FirstStep:
         start = with_loss(self.whitened_again(("score",)), self.loss)
         read = self.first_hessian(start)
@@ -308,7 +308,8 @@ class Steps(OneStep):
     def first_hessian(self, start: Start) -> ReleasedHessian:
         """Release the histogram of leverages (stage 2 of the fit) and the Hessian (stage 3 of the fit).
 
-        Rows of the Hessian are clipped at the radius that balances noise against the information lost by clipping.
+        The Hessian is the sum of outer products of weighted rows. These rows are clipped at the radius that balances
+        noise against the information lost by clipping.
         """
         m = start.m
         ends = edges(m**0.5 / 2, start.longest * start.loss.largest_slope**0.5)
@@ -329,8 +330,8 @@ class Steps(OneStep):
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
         """Release the first score and take the first step (stage 3b of the fit).
 
-        The result has three parts: the score, the coefficients after the step, and the metric in which the score was
-        released.
+        The result has three parts: the score, the coefficients after the step, and the matrix that standardised the
+        score (`Metric`).
 
         Scores are clipped at a radius that is computed from public values and the released residual scale. The first
         step makes the final step short. The error of the final step due to the Hessian's noise is proportional to the
@@ -493,7 +494,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # the part of the estimate's change from the first to the final clipping threshold that exceeds noise
+        # change of the estimate from the first to the final clipping threshold, as far as it exceeds its noise
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -525,7 +526,7 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return two bias bounds for each column with wide bounds: for clipped scores and for clipped Hessian rows.
+        """Return two bias bounds for each column with wide bounds: for clipping in the score and in the Hessian.
 
         The usual bias bounds assume that clipped rows affect different coefficients. The bounds returned here assume
         that all clipped rows affect the coefficient of the column with wide bounds. If the loss has a bounded

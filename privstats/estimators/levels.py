@@ -48,7 +48,7 @@ class LevelConstant:
 
 @dataclass(frozen=True, eq=False)
 class KeptLevels:
-    """Factor levels kept in the fit, and directions of theta about which rows at kept levels have no information.
+    """Factor levels kept in the fit, and directions of theta that the rows at kept levels do not identify.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class KeptLevels:
     counts : tuple of ndarray
         For each factor, released counts of its levels.
     hidden : ndarray, shape (c, l)
-        Directions of theta about which rows at kept levels have no information: the null space of the kept rows.
+        Directions of theta that the rows at kept levels do not identify: the null space of the kept rows.
     ridge : ndarray, shape (c, c)
         Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values have
         no large norm. Before `preconditioner.white_levels` is applied, only entries of numeric columns are nonzero.
     needed : float
-        Number of rows that a rare value of a numeric column needs.
+        Smallest sufficient number of rows with the rarer value of a two-valued numeric column.
     needed_levels : tuple of float
         For each factor, the number of rows that a level needs to be kept.
     sd : float
@@ -115,7 +115,7 @@ class KeptLevels:
         return HELD_LEAST * (len(self.ridge) + 1)
 
     def told(self, box: PublicBox) -> float:
-        """Return the share of the formula's coefficients about which the kept rows have information."""
+        """Return the share of the formula's coefficients that the kept rows identify."""
         if self.keep is None:
             return 1.0
         hidden = box.design.to_original(response=False)[0] @ self.hidden
@@ -144,7 +144,7 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Release counts of factor levels; leave levels with too few rows, and the rows at these levels, out (stage L).
+    """Release counts of factor levels; leave out the levels with too few rows, and their rows (stage L of the fit).
 
     The counts of a factor are not released if sums of columns already show that each level has enough rows.
 
@@ -162,7 +162,7 @@ def readable_levels(
         Whether intervals are requested; otherwise all levels are kept and no counts are released.
     """
     factors = box.design.factors
-    # slopes by level have less information than the level: the mean square of a number that fills its bounds is a third
+    # a slope has a third of the information of its level: a uniform column on [-1, 1] has the mean square 1/3
     least = tuple(3 * needed if box.has_slopes(factor) else needed for factor in factors)
     known = [counts_from_sums(box, factor, scales) for factor in factors]
     clear = [bool((count > one + HIDDEN * sd).all()) for (count, sd), one in zip(known, least, strict=True)]
@@ -208,9 +208,9 @@ def readable_levels(
 def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstant, ...]:
     """Return the constant of each kept level: the number added to the linear predictor of all rows at the level.
 
-    A level has a constant if the rows at all other levels have no information about exactly one direction of theta. A
-    change of theta in this direction changes the linear predictor only in rows at the level. Levels of factors that
-    interact with another column have no constant.
+    A level has a constant if the rows at all other levels identify all directions of theta but one. A change of theta
+    in this direction changes the linear predictor only in rows at the level. Levels of factors that interact with
+    another column have no constant.
     """
     every, found = [np.ones(len(k), dtype=bool) for k in kept], []
     for k, factor in enumerate(box.design.factors):
@@ -219,7 +219,7 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
             null = box.null_space(others)
             if null.shape[1] != 1:
                 continue
-            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]  # a row at this factor level
+            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]  # levels of a row at `level`
             change = 0.0 if box.intercept is None else float(null[box.intercept, 0])
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
@@ -359,6 +359,8 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
     """Return the note on a factor level that stays in the fit although its constant is smaller than the noise.
 
+    The constant of a level is the number added to the linear predictor of all rows at the level (`LevelConstant`).
+
     Parameters
     ----------
     least : float
@@ -382,7 +384,7 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
 
 
 def compared_with_another(factor: Any, counts: FloatArray, needed: float) -> str:
-    """Return the end of a remedy for a rare reference level: to compare with the most frequent other level.
+    """Return the last words of a remedy for a rare reference level: comparison with the most frequent other level.
 
     The text is empty if all other levels have fewer than `needed` rows.
     """
@@ -399,9 +401,9 @@ def hidden_levels(
     estimate: Estimate,
     rows: float,
 ) -> tuple[Note, ...]:
-    """Return notes on levels with too few rows whose coefficients are not reported.
+    """Return notes on factor levels whose coefficients are not reported, because the levels have too few rows.
 
-    In fits without intervals, the notes are on levels with too few rows whose coefficients have no reported noise sd.
+    In fits without intervals, the notes are on levels whose coefficients have no reported noise sd for this reason.
 
     Parameters
     ----------
@@ -414,7 +416,7 @@ def hidden_levels(
         Number of rows.
     """
     found, names = [], box.design.names
-    shown = estimate.mapped(*box.design.to_original())  # in the user's units and names
+    shown = estimate.mapped(*box.design.to_original())  # estimate in the user's units and names
     alone = shown if isinstance(shown, PointEstimate) else None
     values = shown.params() if alone is None else alone.sizes
     for k, counts, sds, needed in seen:

@@ -1,8 +1,9 @@
 """Generalised linear models, fitted with Newton steps on clipped scores.
 
 Predictors are whitened with the information matrix of synthetic rows that have the released moments. The score of a row
-with whitened predictors w and Pearson residual p is ``w p``. Scores are clipped to a norm. A row with high leverage |w|
-and a small residual is therefore not clipped. Intervals allow for the bias that clipping of the final score causes.
+with whitened predictors w and Pearson residual p is ``w p``. Scores are clipped if their norm ``|w| |p|`` exceeds a
+limit. A row with high leverage |w| and a small residual is therefore not clipped. Intervals allow for the clipping bias
+of the final score.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class LikelihoodSteps:
     loss : Likelihood
         Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
-        Assumption about scores with large norms that the noise of the released histogram of score norms hides, because
-        there are few of them. "cautious" assumes more of these scores than "usual". It also assumes a larger clipping
+        Assumption about the number of scores with large norms. The noise of the released histogram of score norms hides
+        this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger clipping
         bias: the clipped parts of all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
@@ -113,8 +114,8 @@ class LikelihoodSteps:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
-        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
+        The noise is measured by ``sqrt(c) s / n``, for n rows, c columns of variance 1, and the noise sd s of an
+        off-diagonal entry of the sum of their products. The largest eigenvalue of the noise is about ``2 sqrt(c) s``.
         """
         return MATRIX_NOISE
 
@@ -154,7 +155,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
         eta = loss.family.linked(expected) - offset
         b = np.linalg.lstsq(rows, eta, rcond=None)[0]
         return replace(start, theta=start.to_theta @ b, loss=loss, sigma=1.0)
-    mean = float(fit @ c) / float(c @ c)  # fitted value for the mean of the rows
+    mean = float(fit @ c) / float(c @ c)  # fitted value at the mean of the rows
     slopes = (fit - mean * c) * half
     noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
     least = max(FEW_OUTCOMES, float(noise)) / scales.rows
@@ -297,7 +298,7 @@ class LikelihoodStep(OneStep):
         return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
-        """Return the norm to which rows of the Hessian are clipped: a high quantile of the synthetic rows' norms."""
+        """Return the clipping radius of weighted rows in the Hessian: a high quantile of the synthetic rows' norms."""
         lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
         return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
@@ -415,7 +416,7 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum over rows of the parts of scores that clipping removes, shape (radii, m).
+        """Return the expected sum of the parts of scores that are removed by clipping at each radius, shape (radii, m).
 
         The expectation is computed under the model, with synthetic rows. Scores of rare outcomes and small counts are
         skewed, and rows with long scores may be too few to exceed the noise of the histogram of score norms. The
@@ -425,13 +426,12 @@ class NewtonSteps(LikelihoodStep):
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # The synthetic rows are in coordinates of the predictors at the start; they are converted to the predictors of
-        # `w`.
+        # convert the synthetic rows from coordinates of the start's predictors to coordinates of the predictors of `w`
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
         tried = np.geomspace(radii.min(), radii.max(), PLACES) if len(radii) > PLACES else radii
-        tried = np.r_[tried[tried < size.max()], size.max()]  # no score exceeds the last radius
+        tried = np.r_[tried[tried < size.max()], size.max()]  # the last radius is the largest score norm
         off = np.zeros((len(tried), w.m))
         for k, radius in enumerate(tried):
             cut = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
@@ -460,7 +460,7 @@ class NewtonSteps(LikelihoodStep):
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         known, V = np.linalg.eigh(self.informed(start, metric))
         squared = (noise * B / self.sizes.rows) ** 2
-        # in a direction with more noise than information, the inverse, and with it the step, is shrunk toward 0
+        # along directions with more noise than information, the inverse and the step are shrunk toward 0
         inverse = (V * (known * (1 + squared) / (known**2 + squared))) @ V.T
         step = self.shortened(metric @ (inverse @ value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
@@ -508,7 +508,7 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 4: the Hessian, and the variance of scores
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian; rows are clipped at the radius that balances noise against lost information."""
+        """Release the Hessian; weighted rows are clipped at the radius that balances noise against lost information."""
         m, rows = w.m, self.rows
         of = HessianRows(self.loss, w.P, w.eta)
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
