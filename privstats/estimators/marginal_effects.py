@@ -1,11 +1,12 @@
 """Average marginal effects, released at the estimated coefficients theta.
 
-The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``; the effect of a dummy is the mean change
-of the mean response when its factor changes from the reference to its level. Only one column of the formula changes at
-a time: its products with other predictors do not change. In a product of a number and a factor the middle of the
-number's bounds is subtracted first (`Terms.coding`), so the effect of a dummy is that at the middle. Standard errors
-are conditional on the predictors in the sample. They include the error of theta (delta method) and the noise of the
-released sums.
+The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``, where slope is the derivative of the
+mean response with respect to the linear predictor. The effect of a dummy is the mean change of the mean response when
+its factor changes from the reference level to the dummy's level. Only one column of the formula changes at a time:
+products of this column with other predictors do not change. In a product of a numeric column and a factor, the midpoint
+of the column's bounds is subtracted from the column first (`Terms.coding`), so the effect of a dummy is the effect at
+this midpoint. Standard errors are conditional on the predictors in the sample. They include the error of theta (delta
+method) and the noise of the released sums.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def with_marginal_effects(
     totals, spread = row.sizes * release.value, row.sizes * np.sqrt(release.law.variance())
     rows = max(float(totals[0]), 2 * float(spread[0]), 1.0)
     means = totals / rows
-    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projection on directions about which rows have information
+    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projection on the identified directions of theta
     place = {j: 2 + c + (1 + c) * k for k, j in enumerate(j for group in groups for j in group.columns)}
     lost = lost_effects(design, levels)
     columns = range(int(design.intercept), c)
@@ -109,9 +110,9 @@ def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
 
 
 def lost_effects(design: Any, levels: KeptLevels) -> set[int]:
-    """Return the positions of dummy columns without an effect.
+    """Return the positions of dummy columns whose marginal effect cannot be estimated.
 
-    A dummy column has no effect if the level of the dummy or the reference level was left out of the fit.
+    The effect of a dummy cannot be estimated if its level or the reference level was left out of the fit.
     """
     lost: set[int] = set()
     for group, k in dummies_of(design):

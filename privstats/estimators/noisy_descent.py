@@ -1,9 +1,9 @@
 """Noisy gradient descent and noisy Newton as stated by Avella-Medina, Bradshaw and Loh (2023): for comparison.
 
-Each step releases the clipped score of all rows; the last iterate is the estimate. Two further releases, the Hessian
-and the score variance, give intervals. The intervals include the exact contribution of the noise of all steps to the
-last iterate; the intervals in the paper include the noise of the last step only. With many rows and a large budget
-`mech="newton"` gives shorter intervals.
+Each step releases the noisy mean of the rows' clipped scores; the last iterate is the estimate. Two further releases,
+the Hessian and the score variance, give intervals. The intervals include the exact contribution of the noise of all
+steps to the last iterate; the intervals in the paper include the noise of the last step only. With many rows and a
+large budget `mech="newton"` gives shorter intervals.
 """
 
 from __future__ import annotations
@@ -194,9 +194,9 @@ class NoisyGradientDescent:
         meat: NoisyMatrix,
         known: Mapping[str, float],
     ) -> NormalEstimate:
-        """Return the last iterate with its three errors: sampling error, the noise of all steps and a remaining error.
+        """Return the last iterate with its errors: sampling error, the noise of all steps, and an optimisation error.
 
-        The remaining error is the part of the starting value's error that the steps did not remove.
+        The optimisation error is the part of the starting value's error that the steps did not remove.
         """
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
@@ -463,16 +463,16 @@ class ScaledRows:
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
-        """Return the function that maps a row to its score or, if `squared`, to its vector in the Hessian.
+        """Return the function that maps a row to its score or, if `squared`, to its vector v in the Hessian.
 
-        The Hessian is the sum over rows of the outer products of the vectors with themselves. The matrix P maps a row z
-        to the predictors by which the score is multiplied.
+        The Hessian is the sum of the outer products v v' over rows. The matrix P maps a row z to the predictors z'P in
+        the score.
         """
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
 
 def edge(matrix: NoisyMatrix) -> float:
-    """Return the largest eigenvalue of a p x p matrix's noise: about ``sqrt(2 p)`` noise sds of a diagonal entry."""
+    """Return the largest eigenvalue of a p x p noise matrix: about ``sqrt(2 p)`` noise sds of a diagonal entry."""
     p = len(matrix.value)
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 
@@ -484,6 +484,6 @@ def root_of(matrix: FloatArray) -> FloatArray:
 
 
 def instead(loss: Loss) -> str:
-    """Return a string for notes: arguments that select a method with shorter intervals, such as mech='newton'."""
+    """Return the text of the arguments that select a method with shorter intervals, such as mech='newton'."""
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

@@ -118,9 +118,10 @@ def hessian_share(noise: float) -> float:
 
 
 def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
-    """Return the radius with the shortest interval; rows with a larger norm are weighted down to this norm.
+    """Return the radius (limit on the norm of a row) that gives the shortest confidence interval.
 
-    The length of the interval includes the bound on the bias that the weights cause.
+    A row with a larger norm gets a weight below 1, such that the weighted norm equals the radius. The length of the
+    interval includes the bound on the bias that the weights cause.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ class WeightedHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLikelihood(LikelihoodStep):
-    """The fit of a logistic likelihood by a perturbed minimiser. Comments in the code number the stages.
+    """Fit of a logistic likelihood by the minimiser of a perturbed loss. Comments in the code number the stages.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ class TiltedLikelihood(LikelihoodStep):
     def pilot(self) -> Pilot:
         return Pilot(self.start)
 
-    # stage 2: the norms of rows, and the weights of long rows
+    # stage 2: the norms of rows, and the weights of rows with a large norm
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of the rows' Euclidean norms."""
         m, start = self.m, self.start
@@ -209,7 +210,7 @@ class TiltedLikelihood(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def ridge_free(self, last: LastRelease) -> Start:
-        """Return the minimiser after one step that approximately removes the bias of the ridge.
+        """Return the coefficients after one step from the minimiser that approximately removes the bias of the ridge.
 
         The bias is computed from the information of synthetic rows.
         """
@@ -218,7 +219,7 @@ class TiltedLikelihood(LikelihoodStep):
 
     # stage 3: the minimiser; the sum of scores at the minimiser is the ridge's gradient plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser; return the ridge's gradient at the minimiser, which is the noisy score."""
+        """Release the perturbed loss's minimiser; return the noisy score at the minimiser: the ridge's gradient."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
@@ -240,9 +241,9 @@ class TiltedLikelihood(LikelihoodStep):
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
         """Release the sum of the outer products s s' over weighted scores s; correct the sum for clipping.
 
-        The score of a row with a rare outcome is longer than the row's vector in the Hessian. The ratio of the two
-        norms is the square root of the odds against the outcome. Scores are clipped at the radius that balances noise
-        against the removed part of the sum. The expectation of the removed part under the model is computed with
+        The score of a row with a rare outcome has a larger norm than the row's vector in the Hessian; the ratio of the
+        two norms is the square root of the odds against the outcome. Scores are clipped at the radius that balances
+        noise against the removed part of the sum. The expectation of the removed part under the model is computed with
         synthetic rows and added to the released sum.
         """
         m, family = self.m, self.loss.family
@@ -268,7 +269,7 @@ class TiltedLikelihood(LikelihoodStep):
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the score variance including the Hessian's noise, and the coefficients with too few effective rows."""
+        """Return the score variance with the Hessian's noise, and coefficients determined by too few effective rows."""
         hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(

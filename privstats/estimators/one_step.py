@@ -1,4 +1,4 @@
-"""One-step estimation for all losses: the problem, the last release, and the noisy estimating equation to solve.
+"""One-step estimation for all losses: from first releases to a noisy estimating equation that gives the estimate.
 
 `OneStep.equation` contains the stages of METHODS.md, section 2, that follow the first releases; subclasses for losses
 override single stages. The last release is a clipped score or, in other methods, the minimiser of a perturbed loss.
@@ -66,7 +66,7 @@ class Problem:
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        Assumption on the number of long scores that are too few to exceed the noise of the released histogram.
+        Assumption on the number of scores with large norms, which the noise of the released histogram hides.
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
@@ -87,7 +87,7 @@ class Problem:
 
     @classmethod
     def of(cls, problem: Problem, **own: Any) -> Self:
-        """Return an instance of this class with the fields of an estimation problem; `own` has all further fields."""
+        """Return an instance of this class with the fields of an estimation problem; `own` gives all further fields."""
         return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
 
     @property
@@ -108,7 +108,7 @@ class Problem:
         return self.public.by_unit
 
     def total(self, number: float) -> Whole | None:
-        """Return the total of a histogram's counts, with its standard error; None if rows have weights.
+        """Return the total count of a histogram and the total's standard error; None if rows have weights.
 
         The total is `number`. With privacy units (persons), `number` is only an upper bound of the total, because a
         unit may have no row that is used.
@@ -118,7 +118,7 @@ class Problem:
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem with predictors that are whitened again if their second moments may be nearly singular."""
+        """Return the problem; whiten its predictors again if their second moments may be nearly singular."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
@@ -170,7 +170,7 @@ class Problem:
     def counted(self) -> float:
         """Number of scores from which degrees of freedom are computed.
 
-        For weighted rows, the number is the number of rows in the data, if this number of rows is public.
+        For weighted rows, this is the number of rows in the data, if the number of rows is public.
         """
         if self.box.design.weighted and self.public.offered is not None and not self.folded:
             return float(self.public.offered)
@@ -205,7 +205,7 @@ class Problem:
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """Numeric columns with bounds beyond `FAR_BOUNDS` released std devs, with each column's bound in std devs."""
+        """Index and largest bound, in released std devs, of each numeric column with a bound beyond `FAR_BOUNDS`."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in self.box.products}
@@ -341,7 +341,7 @@ class Step:
 
     @cached_property
     def score(self) -> FloatArray:
-        """The last score in coordinates of the Hessian, shape (m,)."""
+        """The last score in the coordinates of the Hessian, shape (m,)."""
         return np.asarray(self.hessian.back @ self.last.value, dtype=float)
 
     @cached_property
@@ -436,7 +436,7 @@ class OneStep(Problem, ABC):
     unit_of_slopes: ClassVar[str] = "residuals"
 
     def equation(self, more: bool = False) -> Fitted:
-        """Make all releases and return the estimating equation; `more` is True if the caller sends further queries."""
+        """Send all queries and return the estimating equation; `more` is True if the caller sends further queries."""
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -486,7 +486,7 @@ class OneStep(Problem, ABC):
         """Return the coefficients at which the last score is released."""
 
     def metric(self, pilot: Any) -> FloatArray:
-        """Return the matrix T, shape (m, m), that maps whitened predictors w to predictors w'T of the last score."""
+        """Return the matrix T, shape (m, m), that maps whitened predictors w to the last score's predictors w'T."""
         return np.eye(self.m)
 
     @abstractmethod
@@ -495,7 +495,7 @@ class OneStep(Problem, ABC):
 
     @abstractmethod
     def clip(self, pilot: Any, w: Start, lengths: Any) -> Clip:
-        """Return the clipping threshold with the shortest interval."""
+        """Return the clipping threshold of scores that gives the shortest confidence interval."""
 
     @abstractmethod
     def hessian(self, pilot: Any, w: Start, clip: Clip, last: LastRelease) -> Hessian:
@@ -510,10 +510,10 @@ class OneStep(Problem, ABC):
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without constants of factor levels below their noise, and notes on the levels.
+        """Return the equation without the constants of factor levels that noise hides, and notes on these levels.
 
-        The constant of a level is added to the linear predictor of all rows at the level. By default all constants
-        stay in the equation.
+        The constant of a level is a parameter, added to the linear predictor of all rows at the level. By default all
+        constants stay in the equation.
         """
         return equation, ()
 
@@ -531,7 +531,7 @@ class OneStep(Problem, ABC):
     @property
     @abstractmethod
     def signal_of_row(self) -> float:
-        """Largest standard deviation of the linear predictor that unidentified directions may explain."""
+        """Largest standard deviation of the part of the linear predictor that unidentified directions explain."""
 
     @property
     def per_eta(self) -> FloatArray | None:
@@ -546,7 +546,7 @@ class OneStep(Problem, ABC):
         return level_notes(self.box, self.levels)
 
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
-        """Return the score's variance as a diagonal matrix, from released squares of the score's entries.
+        """Return the score's variance as a diagonal matrix, from released sums of squared score entries.
 
         The histogram of score norms determines the sum of the variances of all coordinates. The released squares
         determine the share of each coordinate in this sum. To reduce their noise, the squares are first shrunk toward

@@ -74,15 +74,15 @@ LONGEST_SIZE = 2.0**40  # limit of the ratio of two norms in the histogram of sc
 
 @dataclass(frozen=True, eq=False)
 class TwoStrips(Lengths):
-    """Histogram of score norms, and a bound on the bias due to rows clipped at the curvature limit.
+    """Histogram of score norms, and a bound on the bias due to rows with a squared norm above the curvature limit.
 
     Parameters
     ----------
     lost : float
-        Bound on the bias of one coordinate of the score that is due to rows clipped at the curvature limit. If a row is
-        clipped, the row's score loses a part of its norm; the bound is computed from a released histogram of these lost
-        parts. If no count of this histogram exceeds noise, one noise sd is assumed as the count of the first bin, and 0
-        as the counts of all other bins.
+        Bound on the bias of one coordinate of the score that is due to rows with a squared norm above the curvature
+        limit. The weight of such a row is lowered, so that its score loses a part of its norm; the bound is computed
+        from a released histogram of these lost parts. If no count of this histogram exceeds noise, one noise sd is
+        assumed as the count of the first bin, and 0 as the counts of all other bins.
     """
 
     lost: float = 0.0
@@ -93,8 +93,8 @@ class TwoStrips(Lengths):
     ) -> TwoStrips:
         """Return denoised counts of a histogram with bins for score norms and bins for lost norms.
 
-        The lost norm of a score is the part of the score's norm that is removed if the row is clipped at the curvature
-        limit.
+        The lost norm of a score is the part of the score's norm that is removed because the row's squared norm exceeds
+        the curvature limit.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class TwoStrips(Lengths):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedSquares(OneStep):
-    """The fit of least squares by a perturbed minimiser, in the stages listed at the top of this module.
+    """Least-squares fit by the minimiser of a perturbed loss, in the stages listed at the top of this module.
 
     Scores and residuals are in residual scales; A is the sum of ww' over rows w of whitened predictors.
 
@@ -138,7 +138,7 @@ class PerturbedSquares(OneStep):
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release the second moments A, whiten the predictors by A, and make the remaining releases.
+        """Release the second moments A, whiten the predictors by A, and send the remaining queries.
 
         After whitening, the covariance of the minimiser's noise is proportional to the covariance of the sampling
         error, and the ridge shrinks all directions equally. The coordinates in which A was released determine which
@@ -228,7 +228,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a mean square of the whitened predictors, in the first released second moments."""
+        """Largest noise sd of a sum of squares of a whitened predictor, in the first released second moments."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -330,7 +330,7 @@ class PerturbedSquares(OneStep):
 
     @property
     def largest_score(self) -> float:
-        """Upper bound of |w| |residual| over all possible rows w, from values on a lattice of rows."""
+        """Upper bound on the score norm |w| |residual| over all possible rows w, computed on a lattice of rows."""
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
@@ -362,7 +362,7 @@ class PerturbedSquares(OneStep):
         return TwoStrips.of_both(counts, ends, self.total(n), self.tail, self.by, start.m)
 
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
-        """Return the clipping threshold with the shortest interval.
+        """Return the clipping threshold of scores that gives the shortest confidence interval.
 
         If the sum of squares in the histogram is much smaller than expected for residuals of unit variance, the
         histogram is assumed to miss rare outcomes. The residuals of rare outcomes have the same sign, so the scores of
@@ -376,7 +376,7 @@ class PerturbedSquares(OneStep):
 
     # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser; return the ridge's gradient at the minimiser, which is the noisy score."""
+        """Release the perturbed loss's minimiser; return the noisy score at the minimiser: the ridge's gradient."""
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
@@ -402,8 +402,8 @@ class PerturbedSquares(OneStep):
         """Return the bias bound of each coordinate, shape (m,).
 
         The parts of norms that clipping removes are divided among coordinates in proportion to squared scores. All
-        scores that the histogram misses may affect the same coordinate. The bound for rows clipped at the curvature
-        limit is the same for all coordinates.
+        scores that the histogram misses may affect the same coordinate. The bound for rows with a squared norm above
+        the curvature limit is the same for all coordinates.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -417,13 +417,14 @@ class PerturbedSquares(OneStep):
     # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of the linear predictor that unidentified directions may explain, in residual scales."""
+        """Largest sd of the part of the linear predictor that unidentified directions explain, in residual scales."""
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return two errors of the equation: the noise of A times the last step, and bias bounds for wide columns.
+        """Return the errors of the equation: the noise of A times the last step, and bias bounds for wide columns.
 
-        Wide columns are columns with bounds beyond `FAR_BOUNDS` released standard deviations.
+        A is the released Hessian. Wide columns are columns with bounds beyond `FAR_BOUNDS` released standard
+        deviations.
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         W = at.W @ back  # in coordinates of A; in the axes V, noise of different entries of A is uncorrelated
@@ -511,7 +512,7 @@ class PerturbedHuber(PerturbedSquares):
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval, with a curvature limit for rows of large norm.
+        """Return the score threshold and the curvature limit that give the shortest confidence interval.
 
         A score of norm l with a residual at the threshold k belongs to a row of norm l / k. A curvature limit L reduces
         the norm of this score to ``L k^2 / l``.
@@ -530,7 +531,7 @@ class PerturbedHuber(PerturbedSquares):
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return each score's norm after clipping at each radius and at the curvature limit, shape (5 * bins, k)."""
+        """Return each score's norm after clipping at each of k radii and at the curvature limit, shape (norms, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
@@ -554,7 +555,7 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of the estimating equation: those for least squares, and one error due to clipping of rows.
+        """Return the errors of the estimating equation: the errors of least squares, and one due to clipping of rows.
 
         Clipping shortens rows with a large norm, so the Hessian of the clipped rows is too small. The error of the
         equation is the missing part of the Hessian times the last step. `step.hessian.cut` is an upper bound on the

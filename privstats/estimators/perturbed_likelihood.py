@@ -127,7 +127,7 @@ class HessianAt(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLogLink(LikelihoodStep):
-    """The fit of a log-link likelihood by a perturbed minimiser. Comments in the code number the stages."""
+    """Fit of a likelihood with a log link by the minimiser of a perturbed loss. Code comments number the stages."""
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
@@ -138,7 +138,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
-        """Return the synthetic rows in coordinates of the predictors w."""
+        """Return the synthetic rows in coordinates of the predictors of `w`, shape (rows, m)."""
         return self.synthetic.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
     # stage 1: a first step from the starting coefficients
@@ -167,7 +167,7 @@ class TiltedLogLink(LikelihoodStep):
     def change(self, w: Start, step: FloatArray) -> float:
         """Return the root mean square change of the synthetic rows' linear predictors due to a step of coefficients.
 
-        The coefficients are the coefficients of the predictors w.
+        The coefficients belong to the whitened predictors in `w`.
         """
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
@@ -197,8 +197,8 @@ class TiltedLogLink(LikelihoodStep):
         """Return the clipping threshold that gives the shortest intervals, with the limit on the curvature of a row.
 
         The bias bound of clipping follows from the released histogram of score norms. If the response is a small count,
-        scores are skewed, and rows with long scores may be too few to exceed the noise of the histogram. Therefore the
-        expected bias under the model is computed with synthetic rows and added to the bias bound.
+        scores are skewed, and rows with large score norms may be too few to exceed the noise of the histogram.
+        Therefore the expected bias under the model is computed with synthetic rows and added to the bias bound.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -213,9 +213,9 @@ class TiltedLogLink(LikelihoodStep):
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
         """Return each score's norm after clipping at each of k radii and at the curvature limit, shape (sizes, k).
 
-        A score of a given size may belong to any row. The returned norm is therefore a mean over synthetic rows, with
-        weights proportional to the squared norms of the rows. If tails have a finite variance, long scores are
-        distributed over rows with these weights.
+        A score of a given norm may belong to any row. The returned norm is therefore a mean over synthetic rows, with
+        weights proportional to the squared norms of the rows. If tails have a finite variance, scores with large norms
+        are distributed over rows with these weights.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -231,9 +231,9 @@ class TiltedLogLink(LikelihoodStep):
         return left
 
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the norm of the expected sum over rows of the parts of scores that clipping removes, shape (k,).
+        """Return the norm of the expected clipping bias at each of k clipping radii, shape (k,).
 
-        There is one norm for each of the k clipping radii.
+        The clipping bias is the sum, over rows, of the parts of scores that clipping removes.
         """
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
@@ -251,12 +251,12 @@ class TiltedLogLink(LikelihoodStep):
 
     # stage 3: the minimiser; the sum of scores at the minimiser is the ridge's gradient plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser; return the ridge's gradient at the minimiser, which is the noisy score."""
+        """Release the perturbed loss's minimiser; return the noisy score at the minimiser: the ridge's gradient."""
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def halfway(self, last: LastRelease) -> Start:
-        """Return the midpoint between the minimiser and the coefficients after removal of the ridge's bias."""
+        """Return the midpoint between the minimiser and the coefficients from which the ridge's bias is removed."""
         at = last.at
         step = self.ridge_step(last, self.rows_in(at), 0.0)
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))

@@ -1,4 +1,4 @@
-"""Objective perturbation of rows scaled by their bounds. The minimiser uses the whole budget; there are no intervals.
+"""Objective perturbation for columns scaled by their bounds. The minimiser uses the whole budget; no intervals.
 
 Intervals are impossible because neither the sampling error nor the information is released.
 """
@@ -131,7 +131,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return a row's loss; with bounded coefficients, the loss is linear beyond the largest linear predictor."""
+        """Return a row's loss; if coefficients are bounded, the loss is linear beyond the largest linear predictor."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach
@@ -140,7 +140,7 @@ class PlainPerturbedLikelihood:
 
 @dataclass(frozen=True)
 class PlainPerturbedQuantile:
-    """The minimisers of perturbed, smoothed check losses of scaled rows, one for each tau.
+    """Quantile regression by minimisers of perturbed, smoothed check losses, one for each tau; columns are scaled.
 
     The mechanism `ObjectivePerturbation` contains the proof of privacy, as for `PlainPerturbedLikelihood`. Slopes of a
     smoothed check loss are at most max(tau, 1 - tau). Privacy requires a smaller ridge if the loss is smoothed over a

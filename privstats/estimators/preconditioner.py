@@ -164,7 +164,7 @@ class Start:
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return the coordinates t, shape (m,), of theta.
+        """Return the coordinates t of theta, shape (m,): the coefficients of the whitened predictors.
 
         ``to_theta @ t`` equals theta plus a linear combination of the columns of `hidden` (unidentified directions).
         """
@@ -285,10 +285,11 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Whiten again if noise exceeds the smallest eigenvalue of the second moments; return the new `Start` (stage 1b).
+    """Whiten predictors again if noise exceeds the smallest eigenvalue of the second moments (stage 1b of the fit).
 
-    Second moments of the whitened rows are released. Without the second whitening, noise would exceed the smallest
-    eigenvalue of the Hessian, too, and coefficients of nearly collinear columns would not be reported.
+    Second moments of the whitened rows are released for a second whitening. Without the second whitening, noise would
+    exceed the smallest eigenvalue of the Hessian, too, and coefficients of nearly collinear columns would not be
+    reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -421,14 +422,14 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 
 
 def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tuple[FloatArray, FloatArray]:
-    """Return matrices R and ridge, shape (c, c), such that a factor's columns of h'R are uncorrelated.
+    """Return a matrix R that whitens each factor's columns, and a ridge for rare levels, both of shape (c, c).
 
-    Let h be a row's standardised predictors. The factor's columns of h'R have mean square 1; the mean squares include
-    the ridge. The ridge raises the second moments of a rare level, so that the squared norm of whitened rows at the
-    level is at most ``levels.most_length``. Released counts of the levels determine the second moments of a factor's
-    columns. The dummies of k equally frequent levels, for example, have second moments whose smallest eigenvalue is 1 /
-    (k - 1), in the direction of the reference level. In the second moments that are released next, noise would hide
-    this direction, and with it the coefficients of all levels.
+    Let h be a row's standardised predictors. A factor's columns of h'R are uncorrelated and have mean square 1, if the
+    ridge is added to the second moments. The ridge raises the second moments of a rare level, so that the squared norm
+    of whitened rows at the level is at most ``levels.most_length``. Released counts of the levels determine the second
+    moments of a factor's columns. The dummies of k equally frequent levels, for example, have second moments whose
+    smallest eigenvalue is 1 / (k - 1), in the direction of the reference level. In the second moments that are released
+    next, noise would hide this direction, and with it the coefficients of all levels.
     """
     R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
     for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):
@@ -444,7 +445,7 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return the number of rows to add at each factor level, as a share, to reach the share 1 / `most_length`.
+    """Return the share of rows to add at each factor level, so that the level has the share 1 / `most_length`.
 
     The result has the shape (levels,). Whitened rows at a level with the share s of the rows have a squared norm of
     about 1 / s. The result is 0 for levels whose share is large enough.
@@ -453,8 +454,8 @@ def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return a basis, shape (c, m), of the directions of standardised predictors about which rows have information."""
-    if not 0 < hidden.shape[1] < frame.c:  # if no direction has information, all directions are kept
+    """Return a basis, shape (c, m), of the identified directions of the coefficients of standardised predictors."""
+    if not 0 < hidden.shape[1] < frame.c:  # if no direction is identified, all directions are kept
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]

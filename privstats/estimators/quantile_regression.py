@@ -262,7 +262,7 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Make the releases that all quantiles share.
+        """Send the queries whose answers the fits of all quantiles share.
 
         The budgets of optional queries are parts of the budget of the first quantile's score.
         """
@@ -289,7 +289,7 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Make the further releases for each tau; return the estimating equations, one for each tau."""
+        """Send the further queries for each tau; return the estimating equations, one for each tau."""
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
         return [step.equation(more=step is not steps[-1]) for step in steps]
@@ -421,7 +421,7 @@ class Tried(Centred):
 
 @dataclass(frozen=True, eq=False)
 class OneOrder(OneStep):
-    """The fit of one quantile: all parts but the starting coefficients, which subclasses compute.
+    """The fit of one quantile from starting coefficients near the solution, which subclasses compute.
 
     Parameters
     ----------
@@ -441,7 +441,7 @@ class OneOrder(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest standard deviation of the linear predictor that unidentified directions may explain."""
+        """Largest standard deviation of the part of the linear predictor that unidentified directions explain."""
         return self.size
 
     def spread(self, at: Start) -> float:
@@ -454,7 +454,7 @@ class OneOrder(OneStep):
 
     @property
     def largest(self) -> float:
-        """Largest |psi| of the check loss, with psi the loss's derivative."""
+        """Largest absolute derivative of the check loss with respect to the linear predictor."""
         return max(self.tau, 1 - self.tau)
 
     def label(self, item: str) -> str:
@@ -514,7 +514,10 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the score of rows clipped to `radius`, with products if products cost no more budget."""
+        """Return the query for the check loss's score, with rows clipped to the norm `radius`.
+
+        The query also covers products of scores, if these products cost no more budget.
+        """
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
@@ -529,7 +532,7 @@ class OneOrder(OneStep):
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
-        """Return the Hessian of the previous step; release the number of responses that equal the fitted quantile."""
+        """Return the previous step's Hessian, with the released number of responses that equal the fitted quantile."""
         density, start = pilot.density, last.at
         spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
         inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
@@ -577,7 +580,7 @@ class OneOrder(OneStep):
             Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile.
         """
         t, one = self.along(start.theta), self.constant
-        mean = float(one @ t) / max(float(one @ one), 1e-300)  # orthogonal to `one`, the predictors have mean 0
+        mean = float(one @ t) / max(float(one @ one), 1e-300)  # predictors orthogonal to the constant `one` have mean 0
         low, width, bins = bins_near(mean, float(np.linalg.norm(t - mean * one)), kernel, narrow)
         offset = np.r_[np.zeros(self.box.c), self.box.offset, 0.0]
         return Sum("equal responses", BinOfResidual(offset, low, width), Cells(bins + 2), self.keep, self.label(""))

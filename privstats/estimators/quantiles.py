@@ -180,7 +180,7 @@ class Quantiles(ABC):
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
-        used = 0.0 if grouping.groups else rows.each.sum()  # zeros are counted in all groups together
+        used = 0.0 if grouping.groups else rows.each.sum()  # with groups, only the total of zeros is counted
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
@@ -383,7 +383,7 @@ def _in_stretches(
 
 @dataclass(frozen=True)
 class GeometricMedian:
-    """Geometric median of several columns, by group: the point with the least sum of distances from the rows.
+    """Geometric median of several columns, by group: the point with the smallest sum of distances from the rows.
 
     Parameters
     ----------

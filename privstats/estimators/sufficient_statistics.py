@@ -40,7 +40,7 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 6.0  # smallest released count of a factor level, in noise sds, at which its mean is reported
+LEVEL_SEEN = 6.0  # smallest released count of a factor level, in noise sds, at which the level's mean is reported
 
 Z = float(ndtri(0.975))  # quantile of N(0, 1) for 95 % intervals
 
@@ -106,10 +106,8 @@ class UnclippedSquares(Problem):
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of the outer products s s' over the whitened scores s.
 
-        Scores are clipped at a radius that few scores of normal errors exceed.
-
-        Rare outcomes may have scores longer than the clipping radius. Therefore the trace of the result is at least the
-        trace under equal error variances.
+        Scores are clipped to a norm that few scores exceed if errors are normal. Scores of rare outcomes may have
+        larger norms. Therefore the trace of the result is at least the trace under equal error variances.
         """
         question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
@@ -187,8 +185,8 @@ class Moments(UnclippedSquares):
     def reads(self, rows: float) -> bool:
         """Return whether the released moments can identify the coefficient of a factor level with `rows` rows.
 
-        They can if `rows` exceeds `HIDDEN` standard deviations of the moments' noise. The noise is the largest noise
-        along the directions of theta about which the kept rows have no information (`levels.hidden`).
+        The coefficient is identified if `rows` exceeds `HIDDEN` standard deviations of the moments' noise. The noise is
+        the largest noise along the directions of theta about which the kept rows have no information (`levels.hidden`).
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -274,7 +272,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
-        """Factors with identified levels. A triple contains a factor's position and two matrices.
+        """Factors whose level indicators are linear combinations of columns: position and two matrices of each factor.
 
         The rows of the first matrix, shape (levels, c), are the columns' values at the levels. The second matrix, shape
         (c, levels), maps a row of the design to its vector of level indicators.
@@ -417,10 +415,9 @@ class Moments(UnclippedSquares):
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
         """Return the coordinates t, shape (m,), of the fit in which all coefficients except the intercept are zero.
 
-        Along unidentified directions, this fit replaces the estimate.
-
-        The result is None for fits with intervals and for models without an intercept. The argument `both` has the
-        released second moments of the columns and the response.
+        Along unidentified directions, this fit replaces the estimate. The result is None for fits with intervals and
+        for models without an intercept. The argument `both` has the released second moments of the columns and the
+        response.
         """
         one = self.box.intercept
         if self.public.intervals or one is None:

@@ -1,7 +1,7 @@
-"""Losses of a linear predictor: the interface `Loss` for adaptive regression, least squares, and Huber's loss.
+"""Losses of a linear predictor: the interface `Loss`, squared loss and Huber's loss.
 
 A new loss is added as one class. For squared, Huber and check losses the linear predictor eta has the units of the
-response, which is scaled to [-1, 1]; in generalised linear models it is on the scale of the linear predictor (log odds,
+response, which is scaled to [-1, 1]; in generalised linear models eta is on the scale of the link function (log odds,
 log mean).
 """
 
@@ -20,7 +20,7 @@ HUBER = 1.345  # threshold of Huber's psi in residual scales: 95 % efficiency un
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresStart:
-    """A rough private least-squares fit, the starting value of regressions with other losses.
+    """A rough private least-squares fit, from which starting values for other losses are computed.
 
     Parameters
     ----------
@@ -42,9 +42,11 @@ class LeastSquaresStart:
 
 
 class Loss(ABC):
-    """A loss of a row's linear predictor eta and response y, for adaptive regression.
+    """Interface of a loss: a function of a row's linear predictor eta and response y.
 
-    A row with predictors w has the score ``w psi(eta, y)`` and the Hessian ``w w' slope(eta, y)``.
+    Let psi be minus the derivative of the loss with respect to eta, and slope its second derivative or the expectation
+    of the second derivative. A row with predictors w has the score ``w psi(eta, y)`` and the Hessian ``w w' slope(eta,
+    y)``.
 
     Attributes
     ----------
@@ -75,10 +77,10 @@ class Loss(ABC):
 
     @abstractmethod
     def largest(self, reach: float) -> float:
-        """Return the largest |psi| over all |eta| <= `reach` and all responses inside their bounds."""
+        """Return the largest absolute derivative of the loss for |eta| <= `reach` and responses within their bounds."""
 
     def start(self, fit: LeastSquaresStart) -> tuple[FloatArray, float]:
-        """Return the initial theta of the Newton steps, and the standard deviation of psi at this theta."""
+        """Return starting coefficients theta, and the standard deviation of psi (the loss's derivative) at theta."""
         return fit.theta, fit.sigma
 
     def in_units(self, center: float, half: float) -> Self:
@@ -110,7 +112,7 @@ class SquaredLoss(Loss):
 
 @dataclass(frozen=True)
 class HuberLoss(Loss):
-    """Huber's loss (1964): psi is the residual, clipped at `clip` times the residual scale.
+    """Huber's loss (1964): its psi-function is the residual, clipped at `clip` times the residual scale.
 
     Parameters
     ----------

@@ -11,15 +11,16 @@ from privstats.losses.psi import Likelihood
 from privstats.losses.rows import RowBlock, squared_lengths
 from privstats.numerics.law import FloatArray
 
-LEAST_RESPONSE = 1e-100  # smallest gamma response whose logarithm is taken; smaller responses are raised to it
+LEAST_RESPONSE = 1e-100  # lower limit of gamma responses before their logarithm is taken
 
 
 def bounded(
     squared: FloatArray, u: FloatArray, curvature: float, weight: FloatArray | float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the weight and the clipping threshold of psi of each row that bound the curvature of the row's loss.
+    """Return each row's weight and clipping threshold of psi, such that the curvature of the row's loss is bounded.
 
-    The weight is at most the row's own weight. With these numbers, the curvature is at most `curvature`.
+    psi is minus the derivative of the loss with respect to the linear predictor eta. The weight is at most the row's
+    own weight. With this weight and threshold, the curvature with respect to theta is at most `curvature`.
 
     Parameters
     ----------
@@ -74,7 +75,10 @@ class ScoreClip:
         return isinstance(self.loss.family, Gamma)
 
     def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return predictors x, shape (n, m); linear predictor eta, response y, weight w, threshold c, shape (n,)."""
+        """Return each row's predictors x, linear predictor eta, response y, weight w and threshold c.
+
+        The array of predictors has the shape (n, m); the four other arrays have the shape (n,).
+        """
         both = block.times(np.column_stack([self.P, self.theta]))
         x, eta, y = both[:, :-1], both[:, -1], self.loss.response(block.response)
         squared, u = np.maximum(squared_lengths(x), 1e-300), np.ones_like(y) if self.turned else y
@@ -85,12 +89,13 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Rows (weight, predictors x, y, offset) for the loss `ClippedExponential`, with the scores of `ScoreClip`.
+    """Function of a row: the vector (weight, predictors x, response y, offset) for the loss `ClippedExponential`.
 
-    The rows are rescaled so that one loss with the threshold 1 gives the clipped scores of all rows. For counts,
-    ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y
-    exp(-eta)`` clipped at c equals minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, and x is replaced by
-    -x.
+    With this loss, a row has the clipped score of `ScoreClip`: the vectors are rescaled so that one loss with the
+    threshold 1 gives the clipped scores of all rows. Let eta be a row's linear predictor and c the row's threshold. For
+    counts, ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses,
+    ``1 - y exp(-eta)`` clipped at c equals minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, and x is
+    replaced by -x.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -102,7 +107,10 @@ class ClippedLikelihoodRows(ScoreClip):
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodScores(ScoreClip):
-    """Clipped scores ``w clip(psi, c) x`` of rows (see `ScoreClip`); psi is computed at the clamped eta."""
+    """Clipped scores ``w clip(psi, c) x`` of rows with weight w, threshold c and predictors x (see `ScoreClip`).
+
+    psi is computed at the linear predictor, clamped so that the mean is inside or near the response's bounds.
+    """
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)

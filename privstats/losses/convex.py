@@ -1,6 +1,6 @@
 """Convex losses of a linear predictor, with bounded slope and curvature: objective perturbation minimises their sum.
 
-The losses are functions of a linear predictor eta and a response y, with proved bounds; no loss reads rows.
+The losses are functions of two numbers, a linear predictor eta and a response y. Their bounds are proved.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-FINEST, STEPS = 2.0**-30, 2**13  # smallest value and number of the values of min(p, 1 - p) in `Logistic.frontier`
+FINEST, STEPS = 2.0**-30, 2**13  # smallest positive value, and number of such values, of min(p, 1 - p) in `frontier`
 ABOVE = 1 + 2.0**-50  # factor that allows for the rounding errors of a difference and of a sum
 LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
 PIECES, SLACK = 2**10, 1e-9  # number of intervals of eta in `Clamped.frontier`; relative allowance for rounding
 
 
 class RowLoss(ABC):
-    """A loss ``l(eta; y)`` that is convex in a row's linear predictor eta, for every y of a public range.
+    """A loss ``l(eta; y)`` that is convex in a row's linear predictor eta, for every response y in a public range.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class RowLoss(ABC):
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        """Return the slope at eta and y, with an error of a few units in the last place of the decimal context."""
+        """Return the slope at eta and y in decimal arithmetic, with an error of a few units in the last place."""
 
     def steepest(self, y: FloatArray) -> FloatArray:
         """Return the largest curvature at each response y: `max_curvature`, unless the curvature grows with y."""
@@ -68,7 +68,7 @@ class RowLoss(ABC):
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
-        """Return slopes and curvatures as two arrays of k numbers: k pairs of joint bounds.
+        """Return k pairs of joint bounds on slope and curvature, as an array of k slopes and an array of k curvatures.
 
         At any eta and y, at least one pair bounds both the absolute slope and the curvature. If the curvature grows
         with y, the pairs bound the curvature divided by ``steepest(y) / max_curvature``.
@@ -118,14 +118,14 @@ class Logistic(RowLoss):
 class Clamped(RowLoss):
     """A loss that is continued linearly outside low <= eta <= high, so that its slope and its curvature are bounded.
 
-    For a linear predictor eta inside [low, high] the loss does not change.
+    For a linear predictor eta inside [low, high] the loss equals the original loss.
 
     Parameters
     ----------
     low, high : float
         Limits of eta.
     unit : float
-        Largest response; a value y in [0, 1] is multiplied by it.
+        Largest response; y in [0, 1] is multiplied by this number.
 
     Notes
     -----
@@ -206,7 +206,7 @@ class ClampedPoisson(Clamped):
 class ClampedGamma(Clamped):
     """Gamma loss with a log link, ``eta + y exp(-eta)``, continued linearly outside [low, high].
 
-    It is minus the log-likelihood divided by the shape parameter, up to a constant.
+    The loss is minus the log-likelihood divided by the shape parameter, up to a constant.
     """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -359,9 +359,9 @@ class ClippedExponential(RowLoss):
 
 
 def _mills(u: Decimal) -> Decimal:
-    """Return ``phi(u) / Phi(u)`` in decimal arithmetic.
+    """Return the inverse Mills ratio ``phi(u) / Phi(u)`` of the normal distribution, in decimal arithmetic.
 
-    It is the inverse of the series ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``.
+    The ratio is the reciprocal of the series ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``.
     """
     with localcontext() as context:
         context.prec += 10 + int(u * u / 2)  # more digits, because for u < 0 the series nearly cancels `half`

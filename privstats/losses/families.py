@@ -1,9 +1,9 @@
 """Families of generalised linear models: mean and variance of a response, as functions of the linear predictor.
 
-A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion: `psi` is minus the
-first derivative of the loss with respect to eta, `observed` the second derivative, and `weight` the expectation of the
-second derivative (Fisher's information). `observed` equals `weight` under canonical links (logit; log for Poisson), but
-not for the probit link and for gamma responses.
+A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion factor: `psi` is minus
+the first derivative of the loss with respect to eta, `observed` the second derivative, and `weight` the expectation of
+the second derivative (Fisher's information). `observed` equals `weight` under canonical links (logit; log for Poisson),
+but not for the probit link and for gamma responses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.special import expit, gammaln, log_ndtr, ndtr
 from privstats.errors import OptionError, quote
 from privstats.numerics.law import FloatArray
 
-FARTHEST = 300.0  # largest |eta| under a log link; the square of the mean does not overflow
+FARTHEST = 300.0  # largest |eta| under a log link, so that the square of the mean does not overflow
 MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest response
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
@@ -58,7 +58,7 @@ class Family(ABC):
 
     @abstractmethod
     def variance(self, eta: FloatArray) -> FloatArray:
-        """Return the variance of the response, up to a dispersion factor; it is positive."""
+        """Return the (positive) variance of the response at each linear predictor, up to a dispersion factor."""
 
     @abstractmethod
     def bend(self, eta: FloatArray) -> FloatArray:
@@ -75,7 +75,7 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest |psi| over the linear predictors that `fitted` returns; infinite if there is no bound."""
+        """Largest absolute score |psi| of a clamped linear predictor (see `fitted`); infinite if there is no bound."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return the expected second derivative of the loss with respect to eta, ``slope^2 / variance``."""
@@ -357,12 +357,12 @@ class Poisson(LogLink):
         return 3 + 1 / np.maximum(self.mean(eta), 1e-300)
 
 
-FEW_COUNTS = 3.0  # scores of counts are treated as skewed if the median of their fitted means is below this
+FEW_COUNTS = 3.0  # scores of counts are treated as skewed if the median fitted mean is below this value
 
 
 @cache
 def _log_count() -> tuple[FloatArray, FloatArray]:
-    """Return a grid of log means up to log 100, and ``E log(Y + 1/2)`` of a Poisson count Y with each mean."""
+    """Return a grid of log means up to log 100, and ``E log(Y + 1/2)`` for a Poisson count Y at each grid point."""
     at = np.linspace(-9.0, np.log(100.0), 300)
     k, mean = np.arange(400.0), np.exp(at)[:, None]
     probability = np.exp(k * at[:, None] - mean - gammaln(k + 1))
@@ -370,7 +370,7 @@ def _log_count() -> tuple[FloatArray, FloatArray]:
 
 
 class Gamma(LogLink):
-    """Gamma regression of positive responses with a log link; their standard deviation is proportional to the mean."""
+    """Gamma regression of positive responses with a log link; the standard deviation is proportional to the mean."""
 
     name = "gamma"
     farthest_step = 1.0

@@ -1,7 +1,7 @@
 """Functions that map a row to its contribution to means, quantiles and histograms.
 
-A block of rows has the rows' numbers in all columns, in the user's units, and the index of each row's group, if rows
-are grouped.
+A block of rows contains the rows' numbers in all columns, in the user's units, and the index of each row's group, if
+rows are grouped.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class ColumnValues:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Vectors (weight, u) for the set `Squares`, where u has the number (value - middle) / half for each column.
+    """Function of a row: the vector (weight, u), where u has the scaled value (value - middle) / half of each column.
 
-    u lies in [-1, 1] for values inside the column's range.
+    Values inside a column's range are scaled to [-1, 1]. The set `Squares` bounds the vectors.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class InGroup:
-    """Function of a row: a vector that begins with the index of the row's group. The set `ByCell` sums by group.
+    """Function of a row: the index of the row's group, followed by the vector that the function `of` computes.
 
-    The entries after the index are computed by the function `of`.
+    The set `ByCell` sums these vectors by group.
     """
 
     of: RowFunction
@@ -99,7 +99,7 @@ class InGroup:
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """Pairs (index of the row's cell, value of the row); the cells are intervals between released cut points.
+    """Function of a row: the pair (index of the row's cell, value); cells are intervals between released cut points.
 
     Each group has k cut points, and so k + 1 cells. Cells are numbered group by group: cell ``g (k + 1) + p`` has the
     values of group g that exceed exactly p of the group's cut points.
@@ -146,7 +146,7 @@ class OnGrids:
 
 
 def _multiples(values: FloatArray) -> NDArray[np.bool_]:
-    """Return whether each value is nearly a whole number other than 0; a value that rounds to 0 is none."""
+    """Return whether each value is within a small tolerance of a nonzero whole number."""
     whole = np.rint(values)
     return (np.abs(values - whole) < NEARLY) & (whole != 0)
 

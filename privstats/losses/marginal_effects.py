@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Dummies:
-    """The dummies of a factor that is a main effect: each dummy has the value `high` at its own level, else `low`.
+    """Dummy columns of a main effect: each dummy has the value `high` at its own level and `low` at other levels.
 
     Parameters
     ----------
@@ -48,18 +48,18 @@ class _Change:
 
 @dataclass(frozen=True, eq=False)
 class EffectParts:
-    """Parts of a row's contribution to average marginal effects at a released theta, divided by their largest sizes.
+    """Parts of a row's contribution to average marginal effects, each divided by its largest absolute value.
 
-    A row's parts are, in this order: the number 1; the slope (the derivative of the mean response with respect to the
-    linear predictor eta); the derivative of the slope with respect to theta; and, for each dummy, the change of the
-    mean response from the reference level to the level of the dummy, and the derivative of this change with respect to
-    theta. All parts are multiplied by the row's weight.
+    A row's parts at released coefficients theta are, in this order: the number 1; the slope (the derivative of the mean
+    response with respect to the linear predictor eta); the derivative of the slope with respect to theta; and, for each
+    dummy, the change of the mean response from the reference level to the level of the dummy, and the derivative of
+    this change with respect to theta. All parts are multiplied by the row's weight.
 
     Parameters
     ----------
     theta : ndarray, shape (width,)
-        Factors of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
-        unit of the offset (the factor of the offset column) if there is an offset, and 0 for the response.
+        Weights of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
+        coefficient of the offset column (if there is an offset), and 0 for the response.
     coefficients : int
         Number of coefficients, the first entries of theta.
     family : Family
@@ -81,7 +81,7 @@ class EffectParts:
 
     @property
     def every(self) -> FloatArray:
-        """Matrix E, shape (width, coefficients): z'E has the design's columns of a row z."""
+        """Matrix E, shape (width, coefficients), that selects the design's columns z'E of a row z."""
         return np.eye(len(self.theta))[:, : self.coefficients]
 
     @property

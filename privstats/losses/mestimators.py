@@ -17,9 +17,9 @@ REACH, NODES = 12.0, 24_001  # half-width, and number of points, of the grid for
 
 
 class SelfConcordant(Protocol):
-    """Interface of a loss f of a residual with ``|f'''| <= gamma f''``.
+    """Interface of a self-concordant loss f of a residual: ``|f'''| <= gamma f''``.
 
-    Under this condition, Newton steps of a bounded length decrease the loss (Nesterov 1994).
+    Under this inequality, Newton steps of a bounded length decrease the loss (Nesterov 1994).
     """
 
     @property
@@ -28,7 +28,7 @@ class SelfConcordant(Protocol):
 
 @dataclass(frozen=True)
 class PseudoHuber(HuberLoss):
-    """Smooth version of Huber's loss: ``c^2 (sqrt(1 + (r/c)^2) - 1)`` of a residual r in residual scales.
+    """Smooth version of Huber's loss: ``c^2 (sqrt(1 + (r/c)^2) - 1)`` of a residual r in residual scales, c = `clip`.
 
     Examples
     --------
@@ -48,13 +48,13 @@ class PseudoHuber(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Largest |f'''| / f'' of the loss f of a residual u in residual scales; it is reached at u = -c and u = c."""
+        """Largest |f'''| / f'' of the loss f(u) of a residual u in residual scales, reached at |u| = `clip`."""
         return 3 / (2 * self.clip)
 
 
 @dataclass(frozen=True)
 class LogCosh(HuberLoss):
-    """Smooth alternative to Huber's loss: ``c^2 log cosh(r / c)`` of a residual r in residual scales.
+    """Smooth alternative to Huber's loss: ``c^2 log cosh(r / c)`` of a residual r in residual scales, c = `clip`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class LogCosh(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Bound on |f'''| / f'' for the loss f of a residual u in residual scales; it is the limit for large |u|."""
+        """Bound on |f'''| / f'' of the loss f(u) of a residual u in residual scales: the limit for large |u|."""
         return 2 / self.clip
 
 
@@ -83,11 +83,11 @@ class LogCosh(HuberLoss):
 class Concomitant:
     r"""Joint M-estimation of coefficients and residual scale, for rows of bounded norm (Huber 1981, section 7.7).
 
-    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` for residuals r_i with the weights ``w =
-    min(1, curvature / |x|^2)``. Here ``kappa = E psi(Z)^2`` of a standard normal Z, so that sigma is the standard
-    deviation if the residuals are normal. (If the term in kappa did not have the weight w_i, sigma would differ from
-    the standard deviation of normal residuals.) The score of the coefficients is ``w psi(r / sigma) x``, and the score
-    of log sigma is ``chi = w (psi^2 - kappa) / 2``.
+    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` with the loss rho, residuals r_i and
+    weights ``w = min(1, curvature / |x|^2)`` of rows with predictors x. Here psi is the derivative of rho, and ``kappa
+    = E psi(Z)^2`` for a standard normal Z, so that sigma is the standard deviation if the residuals are normal. (If the
+    term in kappa did not have the weight w_i, sigma would differ from the standard deviation of normal residuals.) The
+    score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma is ``chi = w (psi^2 - kappa) / 2``.
 
     Parameters
     ----------
@@ -131,12 +131,13 @@ class Concomitant:
 
 @dataclass(frozen=True, eq=False)
 class ConcomitantScores:
-    r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of rows, with norm at most c C, where lambda = 2 C / c.
+    r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of coefficients and log scale, with bounded norm.
 
-    Here c is the clipping threshold of psi, C^2 is `curvature`, and chi is the score of log sigma (see `Concomitant`).
-    With ``s = w psi^2 / c^2`` in [0, 1] the squared norm of the first part is at most ``c^2 C^2 s``, and the squared
-    norm of the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared norm
-    of both parts is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+    A row has predictors x, weight w and the score chi of log sigma (see `Concomitant`). Let c be the clipping threshold
+    of psi, C^2 the number `curvature`, and lambda = 2 C / c. Then the norm of a joint score is at most c C. Proof: with
+    ``s = w psi^2 / c^2`` in [0, 1] the squared norm of the first part is at most ``c^2 C^2 s``, and the squared norm of
+    the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared norm of both
+    parts is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ class ConcomitantScores:
     eta : ndarray, shape (width,)
         Coefficients of the linear predictor z'eta of a row z.
     sigma : float
-        Residual scale, in units of the response that is scaled to [-1, 1].
+        Residual scale, for a response that is scaled to [-1, 1].
     """
 
     both: Concomitant

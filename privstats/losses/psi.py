@@ -1,4 +1,4 @@
-"""Likelihoods and check losses for adaptive regression, and functions of a row that only these losses need."""
+"""Negative log-likelihoods and check losses of a linear predictor, and functions of a row for these losses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Likelihood(Loss):
-    """The loss of a generalised linear model: minus the log-likelihood of a family, up to a dispersion.
+    """The loss of a generalised linear model: minus the log-likelihood of a family, up to a dispersion factor.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ class Likelihood(Loss):
 class CheckLoss(Loss):
     """The check loss of the tau-quantile; if `half_width` is positive, it is smoothed by a uniform kernel.
 
-    psi is ``tau - 1{y < eta}`` without smoothing. With smoothing, psi is the mean of ``tau - 1{y < eta + u}`` over u in
+    Let psi be minus the derivative of the loss with respect to the linear predictor eta. Without smoothing, psi is
+    ``tau - 1{y < eta}`` for a response y. With smoothing, psi is the mean of ``tau - 1{y < eta + u}`` over u in
     [-half_width, half_width], and its slope is at most ``1 / (2 half_width)``, even if the density of the responses is
     larger.
     """
@@ -155,7 +156,7 @@ class _TransformedBlock:
 
 @dataclass(frozen=True, eq=False)
 class OfTransformed:
-    """The function `inner` of a row, applied to the row after the function `transform` is applied to its response."""
+    """Function of a row: the function `inner`, applied to the row with its response transformed by `transform`."""
 
     inner: Callable[[Any], FloatArray]
     transform: Transform
@@ -166,7 +167,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Indicators ``|y - z'theta| <= width`` of a row z, one for each of `widths`, times the row's weight."""
+    """The weight of a row z if its residual satisfies ``|y - z'theta| <= width``, else 0, for each of `widths`."""
 
     theta: FloatArray
     widths: tuple[float, ...]
@@ -220,7 +221,7 @@ class StretchedResiduals:
 
 @dataclass(frozen=True, eq=False)
 class LogSizes:
-    """Logarithm of the size of the centred residual of each row z: ``log max(|y - z'theta - center|, least)``."""
+    """Logarithm of the absolute centred residual of each row z: ``log max(|y - z'theta - center|, least)``."""
 
     theta: FloatArray
     center: float
@@ -233,7 +234,7 @@ class LogSizes:
 
 @dataclass(frozen=True, eq=False)
 class Shortened:
-    """Rows for a kernel estimate of the Hessian of a check loss with scores clipped at `radius` (Powell 1991).
+    """Vectors for a kernel estimate (Powell 1991) of the Hessian of a check loss, with predictors clipped at `radius`.
 
     The predictors w = z'P of a row z are multiplied by the root of ``weight min(1, radius / |w|)`` if the row's
     residual ``y - z'theta`` is smaller than `width` in absolute value, and by zero otherwise. The sum of the products
@@ -255,9 +256,9 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)`` of rows z, with w = z'P clipped to norm `radius`, and eta = z'theta.
+    """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P clipped to norm `radius`, and eta = z'theta.
 
-    psi is the negative derivative of `loss` with respect to eta.
+    psi is the negative derivative of `loss` with respect to the linear predictor eta.
     """
 
     loss: Loss
@@ -311,9 +312,10 @@ def _lengths(rows: FloatArray) -> FloatArray:
 class MallowsRows:
     """Vectors ``w sqrt(weight slope)`` for the Hessian, or scores ``w weight psi``, of rows with predictors w.
 
-    The Hessian or the score is computed at a released theta. The weight of a row is lowered for high leverage
-    (Mallows), to ``min(weight, radius / |u|, curvature / |u|^2)`` with predictors ``u = z'Q``; this is the largest
-    weight that the set `WeightedLosses` allows.
+    psi is minus the derivative of the loss with respect to the linear predictor, and slope the second derivative, at
+    released coefficients theta. The weight of a row is lowered for high leverage (Mallows), to ``min(weight, radius /
+    |u|, curvature / |u|^2)`` with predictors ``u = z'Q``; this is the largest weight that the set `WeightedLosses`
+    allows.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class RowBlock(Protocol):
 
 
 def root_weighted(rows: FloatArray, block: RowBlock) -> FloatArray:
-    """Return vectors of rows, each multiplied by the root of the weight of its row."""
+    """Return the vectors of rows, each multiplied by the square root of its row's weight."""
     return rows if block.weights is None else rows * np.sqrt(block.weights)[:, None]
 
 
@@ -64,7 +64,7 @@ class WeightedColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedLinear:
-    """Linear functions z'M of a row z, times the root of the row's weight, so that products have the full weight.
+    """Linear functions z'M of a row z, times the root of the row's weight, so that their products have this weight.
 
     M is the field `matrix`, with one column for each function.
     """
@@ -77,7 +77,7 @@ class WeightedLinear:
 
 @dataclass(frozen=True, eq=False)
 class SquaredColumns:
-    """Squares of linear functions z'M of a row z, times the row's weight, for the set `Fractions` ([0, 1]).
+    """Squares of linear functions z'M of a row z, times the row's weight; the set `Fractions` clamps them to [0, 1].
 
     M is the field `matrix`, with one column for each function.
     """
@@ -120,7 +120,7 @@ class RootWeighted:
 class CodedColumns:
     """Level codes of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
 
-    M is the field `matrix`, with one column for each function. The vectors are for the set `CodedProducts`.
+    M is the field `matrix`, with one column for each function. The vectors belong to the set `CodedProducts`.
     """
 
     factors: tuple[int, ...]
@@ -135,14 +135,16 @@ class CodedColumns:
 class Scores:
     """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P and linear predictor eta = z'theta.
 
+    psi is minus the derivative of the loss with respect to eta.
+
     Parameters
     ----------
     loss : Loss
     P : ndarray, shape (width, m)
         Preconditioner of the predictors; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
-        Factors of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
-        unit of the offset (the factor of the offset column) if there is an offset, and 0 for the response.
+        Weights of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
+        coefficient of the offset column (if there is an offset), and 0 for the response.
     """
 
     loss: Loss
@@ -160,7 +162,7 @@ class Scores:
 class BesideLevel:
     """Vectors (level code of the row, score of the row), for second moments of scores by the levels of one factor.
 
-    The vectors are for the set `LevelProducts`.
+    The vectors belong to the set `LevelProducts`.
     """
 
     factor: int
@@ -172,7 +174,7 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``; the products add up to the Hessian.
+    """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``; outer products sum to the Hessian.
 
     The Hessian is the second derivative of the sum of the losses `loss` at the linear predictors eta = z'theta, or its
     expectation.
@@ -239,7 +241,7 @@ class ProductClip:
     farthest: float
 
     def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return predictors x, shape (n, m); and residual r, weight w and threshold c, each of shape (n,)."""
+        """Return each row's predictors x, shape (n, m), and its residual, weight and clipping threshold, shape (n,)."""
         both = block.times(np.column_stack([self.P, self.residual]))
         x, r = both[:, :-1], both[:, -1]
         squared = np.maximum(squared_lengths(x), 1e-300)
@@ -250,11 +252,11 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Vectors (weight, predictors, residual, 0) for the loss `ClippedSquares`, with the scores of `ProductClip`.
+    """Function of a row: the vector (weight, predictors, residual, offset 0) for the loss `ClippedSquares`.
 
-    The weight, the predictors and the residual of each row are rescaled so that all rows have the same threshold k =
-    `farthest`: the loss ``w Huber_c(r - x't)`` with the row's threshold c equals ``w (c / k)^2 Huber_k((r - x't) k /
-    c)``.
+    With this loss, a row has the clipped score of `ProductClip`: weight, predictors and residual are rescaled so that
+    all rows have the same threshold k = `farthest`: the loss ``w Huber_c(r - x't)`` with the row's threshold c equals
+    ``w (c / k)^2 Huber_k((r - x't) k / c)``.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -310,7 +312,7 @@ def squared_lengths(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ResidualSizes:
-    """The size ``|y - z'theta|`` of the residual of a row z with response y, shape (n, 1)."""
+    """The absolute residual ``|y - z'theta|`` of a row z with response y, shape (n, 1)."""
 
     theta: FloatArray
 
@@ -356,7 +358,7 @@ class HeldBeside:
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Vectors (1, z'M) of rows z, times the root of weight times kernel, for second moments of rows near a quantile.
+    """Vectors (1, z'M) of rows z, times the root of (weight x kernel), for second moments of rows near a quantile.
 
     M is the field `matrix`, with one column for each function. The kernel is Epanechnikov's (Powell 1991): ``1 - u^2``
     if the row's residual ``y - z'theta`` is u times `width` with ``|u| < 1``, and 0 otherwise.
@@ -402,7 +404,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class One:
-    """Cell index 0 for each row, so that the count of this single cell is the number of rows."""
+    """The index 0 for each row: all rows are counted in one cell, so that the count is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return np.zeros((len(block.present), 1))

@@ -1,7 +1,7 @@
-"""Sums without rounding: contributions are integers on a public grid, so the order of rows and blocks does not matter.
+"""Sums without rounding errors: rows contribute integer multiples of a public step, so their order does not matter.
 
-The noise is added as an integer, too. So every release is a point of the public grid, whatever the data are. The
-low-order bits of a sum of floats can reveal the summands (Mironov 2012); a release has no such bits.
+The noise is rounded to a multiple of the step, too. So every release is a multiple of the step, whatever the data are.
+The low-order bits of a sum of floats can reveal the summands (Mironov 2012); a release has no such bits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def step_of(bound: float, bits: int) -> float:
     """Return a grid step for numbers up to `bound` in absolute value: a power of two, about ``bound / 2^bits``.
 
     The exponent is computed with `frexp`, because the last bit of a computed logarithm differs between platforms. The
-    step is at least 2^-500, so that its square and its inverse neither underflow nor overflow.
+    step is at least 2^-500, so that its square and its reciprocal neither underflow nor overflow.
     """
     mantissa, exponent = math.frexp(bound)
     return math.ldexp(1.0, max(exponent - (mantissa == 0.5) - bits, -500))
@@ -78,14 +78,14 @@ def toward_zero(rows: FloatArray, step: float) -> FloatArray:
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of at most `MOST_ROWS` rows; entries are multiples of `step`, of at most 2^42 steps."""
+    """Return the exact sum of at most `MOST_ROWS` rows; entries are multiples of `step`, at most 2^42 steps in size."""
     return Total(tuple(map(int, products(np.ones((len(rows), 1)), rows, step)[0])), step)
 
 
 def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
     """Return the matrix product ``left' right``, summed over rows, as exact integers in units of `step`.
 
-    Each product of an entry of `left` and an entry of `right` is a multiple of `step`, of at most 2^42 steps.
+    Each product of an entry of `left` and an entry of `right` is a multiple of `step`, at most 2^42 steps in size.
     """
     (many, rest), sums = divmod(len(left), GEMM_ROWS), np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
     for shape, rows in (((many, GEMM_ROWS), slice(many * GEMM_ROWS)), ((1, rest), slice(many * GEMM_ROWS, None))):

@@ -13,10 +13,10 @@ def keep_what_is_freed() -> None:
     """Let the C library keep up to 64 MB of freed memory for the next arrays instead of returning it to the system.
 
     The system clears new memory page by page, which takes longer than the computation in this memory. glibc has two
-    thresholds. Memory for arrays above the first size is requested from the system directly. Unused memory above the
-    second size is returned to the system. By default, glibc raises both thresholds when a larger array is freed, but
-    not if an environment variable sets one of them, as in Dask's workers. With a C library that has no such setting,
-    this function has no effect.
+    thresholds, in bytes. Memory for arrays larger than the first threshold is requested from the system directly.
+    Unused memory in excess of the second threshold is returned to the system. By default, glibc raises both thresholds
+    when a larger array is freed, but not if an environment variable sets one of them, as in Dask's workers. With a C
+    library that has no such setting, this function has no effect.
     """
     with suppress(Exception):
         libc = ctypes.CDLL(None)

@@ -31,16 +31,16 @@ from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that drawn numbers fall into a part of the column's range without values
 WIDEST = 2.0**14  # a column's outermost values are assumed to spread over at least the share 1 / WIDEST of its range
-EDGE = 0.035  # assumed least share of the values that are equal to the quantile and ranked between it and the next gap
+EDGE = 0.035  # assumed least share of values that equal the quantile and are ranked between the quantile and the gap
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
 
 @lru_cache(maxsize=512)
 def _log_sum_of_laplace(m: int) -> FloatArray:
-    """Return log c_k, k < m, of the density ``exp(-|x|) sum_k c_k |x|^k`` of m summed Laplace variables.
+    """Return the logarithms of the coefficients c_k, k < m, of the density ``exp(-|x|) sum_k c_k |x|^k``.
 
-    The Laplace variables are independent and have rate 1.
+    This is the density of the sum of m independent Laplace variables of rate 1.
     """
     k = np.arange(m - 1, -1, -1)
     logs = special.gammaln(m + k) - special.gammaln(m - k) - special.gammaln(k + 1)
@@ -60,11 +60,12 @@ def _log_density(m: int, a: float) -> float:
 
 @lru_cache(maxsize=512)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of a mixture of gamma laws: the distribution of an absolute rank error times the rate.
+    """Return the weights of the mixture of gamma laws that is the distribution of ``rate |rank error|``.
 
-    The rank error is the error of boundary j, of J boundaries drawn together. The gamma laws have the shape parameters
-    1, 2, ..., J and the rate parameter 2. Products are computed as sums of logarithms: with more than about 170
-    boundaries they are beyond the range of floats.
+    The rank error is the error of boundary j, of J boundaries (quantiles and ends of their intervals) drawn together,
+    and the log density of the draw decreases at the rate `rate`. The gamma laws have the shape parameters 1, 2, ..., J
+    and the rate parameter 2. Products are computed as sums of logarithms: with more than about 170 boundaries they are
+    beyond the range of floats.
     """
     here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
     powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
@@ -76,7 +77,9 @@ def _weights(j: int, J: int) -> FloatArray:
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the probability that the rank error of boundary j, of J drawn together, exceeds each number in `a`.
 
-    `rate` is the rate at which the log density of the draw decreases with the cells' absolute errors.
+    The boundaries are quantiles and ends of their intervals, drawn together; a cell lies between two neighbouring
+    boundaries. `rate` is the rate at which the log density of the draw decreases with the absolute errors of the cells'
+    numbers of values.
     """
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
@@ -88,10 +91,12 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the quantiles of the rank error of boundary j, of J drawn together, at the probabilities `p`.
 
-    `rate` is the rate at which the log density of the draw decreases with the cells' absolute errors.
+    The boundaries are quantiles and ends of their intervals, drawn together; a cell lies between two neighbouring
+    boundaries. `rate` is the rate at which the log density of the draw decreases with the absolute errors of the cells'
+    numbers of values.
     """
     p = np.asarray(p, dtype=float)
-    first = min(j, J + 1 - j)  # boundaries at the same distance from both ends have the same law
+    first = min(j, J + 1 - j)  # by symmetry, boundaries j and J + 1 - j have the same law
     above = np.array([_unit_quantile(float(tail), first, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
     quantile: FloatArray = np.sign(p - 0.5) * above / rate
     return quantile
@@ -101,7 +106,8 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 def _unit_quantile(tail: float, j: int, J: int) -> float:
     """Return the 1 - tail quantile of the rank error of boundary j, of J drawn together, at rate 1.
 
-    `tail` is at most 1/2. The quantile is below that of the gamma law with shape J, which is the last of the mixture.
+    `tail` is at most 1/2. The quantile is smaller than the quantile of the gamma law with shape J, which is the last
+    component of the mixture (`_weights`).
     """
 
     def excess(a: float) -> float:
@@ -187,10 +193,11 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 def box_quantile(J: int, confidence: float) -> float:
     """Return the quantile of e, the rank error of one of J boundaries times the rate, at ``(1 + confidence) / 2``.
 
-    The J rank errors, multiplied by the rate, have a joint density proportional to ``exp(-max_j |e_j|)``. So they are
-    the coordinates of a uniform point of the cube [-1, 1]^J, multiplied by a gamma variable r with shape J + 1. Given
-    r, each e_j is uniform on [-r, r], and ``P(|e_j| > a) = P(r > a) - (a / J) P(r' > a)``, where r' is a gamma variable
-    with shape J.
+    The boundaries are the two ends of an interval and, if J = 3, the quantile, drawn together. The J rank errors,
+    multiplied by the rate at which the log density of the draw decreases, have a joint density proportional to
+    ``exp(-max_j |e_j|)``. So they are the coordinates of a uniform point of the cube [-1, 1]^J, multiplied by a gamma
+    variable r with shape J + 1. Given r, each e_j is uniform on [-r, r], and ``P(|e_j| > a) = P(r > a) - (a / J) P(r' >
+    a)``, where r' is a gamma variable with shape J.
     """
 
     def excess(a: float) -> float:
@@ -276,7 +283,7 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the density of a draw depends on the largest rank error, or else on the sum of the cells' errors."""
+        """Whether the density of a draw depends on the largest rank error, instead of the sum of the cells' errors."""
         return len(self.levels) == 1
 
     @property
@@ -307,9 +314,9 @@ class Ends:
 
         The true quantile is assumed to be a frequent value, which many rows share. If a drawn number lies in the gap
         beside this value, it has at most as many possible positions as the grid has points. All k numbers of a draw may
-        lie in the gap together, in at most ``points^k`` positions. The log density decreases only once for all of them,
-        because of the equal values between the quantile and the gap. These equal values are assumed to be at least a
-        share `EDGE` of all n values.
+        lie in the gap together, in at most ``points^k`` positions. The log density decreases only once for all k
+        numbers, because of the equal values between the quantile and the gap. These equal values are assumed to be at
+        least a share `EDGE` of all n values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -362,10 +369,10 @@ class Ends:
     def hopeful(self, n: float) -> Ends | None:
         """Return the description of a draw of the quantiles whose intervals can have the stated coverage for n values.
 
-        If no interval can have it, return None. Quantiles are left out one after the other, until all intervals are
-        valid: among the quantiles with an invalid interval, the quantile furthest from the median is left out. The
-        remaining quantiles then have larger distances from each other. The omitted quantiles are drawn separately, with
-        a share `PLAIN` of the budget.
+        If no interval can have this coverage, return None. Quantiles are left out one after the other, until all
+        intervals are valid: among the quantiles with an invalid interval, the quantile furthest from the median is left
+        out. The remaining quantiles then have larger distances from each other. The omitted quantiles are drawn
+        separately, with a share `PLAIN` of the budget.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():
