@@ -1,7 +1,7 @@
-"""Base classes of mechanisms. Each mechanism is a sampler together with a privacy theorem.
+"""Base classes of privacy mechanisms; a mechanism is a sampler together with a privacy theorem.
 
-A release satisfies the privacy guarantee that is given with its query. A new additive mechanism has one method,
-`Additive.noise`, which returns the noise law for a guarantee and a sensitivity.
+Each query comes with a privacy guarantee, and the release of its answer satisfies this guarantee. A new additive
+mechanism needs one method, `Additive.noise`, which returns the noise law for a guarantee and a sensitivity.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ProvedBound(Protocol):
     weights : ndarray, shape (dim,)
         Positive weights of the coordinates; a coordinate with a larger weight gets less noise.
     pairs : tuple of two integer arrays, shape (dim,), or None
-        Rows and columns of the coordinates, i <= j, if the coordinates are entries of a symmetric matrix.
+        Row indices i and column indices j, i <= j, if the coordinates are entries of a symmetric matrix.
     """
 
     @property
@@ -75,14 +75,14 @@ class Mechanism(ABC):
     Attributes
     ----------
     label : str
-        Short name, for plans and digests.
+        Short name, used in plans of queries and in their digests (hashes).
     needs_delta : bool
         Whether the mechanism can satisfy (eps, delta)-DP only, and not pure eps-DP.
     normal : bool
         Whether the noise is normal, so that the guarantee is in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        Memory in bytes per row that the mechanism needs in addition to two copies of the values; the largest use that
-        `benchmarks.gathered` measured. It is 0 unless the mechanism needs the values of all rows in one process.
+        Memory in bytes per row that the mechanism needs in addition to two copies of the values: the largest use
+        measured by `benchmarks.gathered`. It is 0 unless the mechanism needs the values of all rows in one process.
     """
 
     label: ClassVar[str]
@@ -124,7 +124,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ScaledLaw(ABC):
-    """A noise law: a draw of a standard law times a public `scale`, shape (dim,).
+    """Law of noise with a public scale: the noise is `scale`, shape (dim,), times a draw of a standard law.
 
     The coordinates are uncorrelated, unless a subclass has its own method `covariance`.
     """
@@ -148,7 +148,7 @@ class ScaledLaw(ABC):
         return self.scale**2 * self.standard_variance(len(self.scale))
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ draw`` for a draw of the noise and a matrix `onto`, shape (q, q)."""
+        """Return the covariance matrix, shape (q, q), of ``onto @ v``: a (q, dim) matrix `onto` times noise v."""
         return (onto * self.variance()) @ onto.T
 
 
@@ -156,8 +156,8 @@ class ScaledLaw(ABC):
 class Additive(Mechanism):
     """Base class of mechanisms that add noise of a known law to an exact total.
 
-    The noise is scaled to the sensitivity of the total. Statistical inference uses the law object from which the noise
-    was drawn.
+    The noise is scaled to the sensitivity of the total. Statistical inference uses the law from which the noise was
+    drawn.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class Additive(Mechanism):
 class KNorm(Additive):
     """K-norm mechanism: noise v with density proportional to ``exp(-eps |weights * v|_K / size)``.
 
-    K is the unit ball of the norm. Privacy: eps. The weighted totals of neighbours differ by at most `size` in the
+    K is the unit ball of the norm. Privacy: eps. The weighted totals of two neighbours differ by at most `size` in this
     norm. So, by the triangle inequality, the log densities of their releases differ by at most eps (Hardt and Talwar
     2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
     """
@@ -200,7 +200,7 @@ class KNorm(Additive):
 
 
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
-    """Return values rounded to a public grid with a step of about ``2^-bits size``.
+    """Return values rounded to multiples of a public step, a power of two of about ``2^-bits size``.
 
     After rounding, the last bits of a value carry no information about the rows.
     """
@@ -209,7 +209,7 @@ def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
 
 
 def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
-    """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 of `size`.
+    """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 times `size`.
 
     The draws are 53-bit uniform numbers scaled to a box. The set of floats that can occur depends on the box, and so on
     the rows. If no side of the box is longer than four times `size`, at least 2^20 of the possible floats along a side
@@ -219,7 +219,7 @@ def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
 
 
 def check_grid(low: float, high: float, step: float) -> None:
-    """Refuse a grid with a step below 2^-30 of its range; for mechanisms that do not draw grid points as integers.
+    """Raise an error for a grid with a step below 2^-30 of its range; for mechanisms that draw points as floats.
 
     Raises
     ------

@@ -18,14 +18,14 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 
 @dataclass(frozen=True)
 class InEachCell(Mechanism):
-    """Apply the mechanism `each` to the values, or to the total, of every cell of a partition of the rows, in order.
+    """Apply the mechanism `each` to every cell of a partition of the rows, in order: to the cell's values or its total.
 
     Privacy: a row is in one cell only. Adding or removing the row changes the values of this cell alone. So the
     releases of all cells together have the guarantee of one release by `each` (McSherry 2009, Theorem 4). Neighbours
     differ by up to ``relation.rows`` added or removed rows, or, if rows are replaced, by twice this number, since a
-    replaced row may leave one cell and enter another. `each` is used with the guarantee for one added or removed row
-    (`of_one_step`), so that all these changes together satisfy the whole guarantee. The number of rows in a cell is not
-    public.
+    replaced row may leave one cell and enter another. In a cell, `each` satisfies a stricter guarantee for one added or
+    removed row (`of_one_step`), such that the whole guarantee holds for all these changes together. The number of rows
+    in a cell is not public.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class InEachCell(Mechanism):
 
 
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
-    """Return the guarantee that `each` must satisfy for one added or removed row.
+    """Return the guarantee that the mechanism `each` must satisfy for one added or removed row.
 
     With this guarantee, the releases of all cells together satisfy `promise` for all neighbouring data sets.
 

@@ -1,9 +1,9 @@
 """Random numbers: no other file of the package generates random numbers.
 
 Every stream of random numbers is ChaCha20 (20 rounds, 256-bit key). By default the key comes from the operating system.
-If the user gives a seed, the key is a hash of the seed, the digest of the plan, and the index or label of the stream.
-So the same call gets the same noise, and different calls get independent noise. Results with a seed are labelled
-"seeded: not private".
+If the user gives a seed, the key is a hash of the seed, a digest of the plan of all queries, and the index or label of
+the stream. So the same call gets the same noise, and different calls get independent noise. Results with a seed are
+labelled "seeded: not private".
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NoiseSource:
         return self.seed is not None
 
     def generator(self, digest: str, index: int) -> Generator:
-        """Return the random number generator for release number `index` of the plan with this digest."""
+        """Return the random number generator for release `index` of the plan of queries with this digest (hash)."""
         if self.seed is None:
             return _stream(secrets.randbits(256))
         return _stream(_key("noise", self.seed, digest, index))
@@ -99,7 +99,7 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
         With None, the key of each stream comes from the operating system, so that no two calls share noise, even in
         forked processes. With a seed, every call gives the same streams.
     digest : str
-        Digest of the plan.
+        Digest (hash) of the plan of queries.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A convex body that contains all differences of two rows' moments: its norm, uniform points, and second moments.
+"""Convex body that contains the difference of any two rows' moments: gauge norm, uniform draws, and second moments.
 
 A row z in [-1, 1]^q contributes the moments ``t(z) = (z_j; 2 z_j^2; z_j z_k, j < k)``. Squares are multiplied by 2, so
 that every coordinate of a difference ``u = t(z) - t(z')`` lies in [-2, 2]. The coordinates of u are the linear
@@ -37,7 +37,7 @@ from privstats.numerics.law import FloatArray, Rng
 CELLS = 2048  # number of cells of [0, 1] on which the envelope (see `sample_body`) is constant
 BATCH = 4096  # largest number of proposals in one batch of the rejection sampler
 POINTS = 1 << 14  # number of quadrature points for second moments
-# linear coordinates, shape (n, q), squares, shape (n, q), and cross products, shape (n, q (q - 1) / 2)
+# coordinates of n points: linear and square, shape (n, q) each, and cross-product, shape (n, q (q - 1) / 2)
 Parts = tuple[FloatArray, FloatArray, FloatArray]
 
 _CUTS = {  # directions w up to permutations and signs (see `_cuts`), in the order of the coordinates of t(z)
@@ -79,7 +79,7 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norms of n points, shape (n,), in the norm whose unit ball is the body H of the module's docstring."""
+    """Return the norms of n points, shape (n,), in the norm whose unit ball is H, the module's smaller body."""
     values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
     sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
     return np.maximum(gauge(linear, squares, cross), sides)
@@ -244,7 +244,7 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
     """Return `count` independent random numbers t in [0, 1] for each row of `above`, shape (n, count).
 
-    The numbers are drawn by rejection from the uniform law. Their density is h / J, as defined in `sample_body`.
+    Their density is proportional to ``prod_i (1 - (d_i - t)_+ / 2)``, with the row's entries d_i (rejection sampling).
     """
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
@@ -256,17 +256,17 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return four quantities for each row d of `above`, shape (4, n), which `second_moments_body` averages.
+    """Return four numbers for each row d of `above`, shape (4, n); `second_moments_body` computes their means.
 
-    The first quantity is the ratio of the target density to the envelope at d (see `sample_body`). The three further
-    quantities are this ratio times the mean square, given d, of a linear, a square and a cross-product coordinate of a
+    The first number is the ratio of the target density to the envelope at d (see `sample_body`). The other three
+    numbers are this ratio times the mean square, given d, of a linear, a square and a cross-product coordinate of a
     uniform point of K.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    # mean squared half-length of the interval of the cross product of a coordinate outside A and a coordinate in A,
-    # summed over the coordinates in A
+    # sum, over the coordinates i in A, of the mean squared half-length of the interval of the cross product u_ij, where
+    # j is a coordinate outside A
     mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)

@@ -29,9 +29,9 @@ LARGEST_HULL = 3  # largest number q of columns for which the body H of the modu
 class HullLaw(ScaledLaw):
     """Noise v with density proportional to ``exp(-|v|_K)``, drawn as a Gamma(dim + 1) variable times a point of K.
 
-    The point is uniform on K, the unit ball of the norm. K is the body of the module `body`, in which squares are
-    multiplied by two. If no linear coordinates (products of a column and the constant) are released, K is the box
-    ``[-2, 2]^dim``. If a count is released, K is the Cartesian product of this body or box and [-1, 1].
+    The point is uniform on K, the unit ball of the norm: a body of the module `body` (H for up to three columns), with
+    squares multiplied by two. If no linear coordinates (products of a column and the constant) are released, K is the
+    box ``[-2, 2]^dim``. With a count, K is the Cartesian product of this body or box and [-1, 1].
     """
 
     pairs: Pairs
@@ -77,7 +77,7 @@ class HullLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Hull(Additive):
-    """Noise from a convex body K of second moments, scaled to the sensitivity in the norm with unit ball K.
+    """Noise on second moments: the K-norm mechanism of a convex body K, scaled to the sensitivity in the norm of K.
 
     Privacy: eps (`KNorm`, with K the body). Neighbouring relation: the relation for which the sensitivity is computed.
     K contains the difference of the moments of any two rows, because it is an intersection of half-spaces and

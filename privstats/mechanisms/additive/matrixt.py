@@ -65,7 +65,7 @@ class Part:
     indices : ndarray, shape (order,)
         Row and column indices of the submatrix.
     inside : ndarray, shape (dim,)
-        Mask of the released entries (stored as a vector) that belong to the submatrix.
+        Mask of the released entries (stored as a vector): true for the entries of the submatrix.
     hollow : bool
         Whether the first diagonal entry of the submatrix is not released; then the noise of this entry is 0.
     """
@@ -119,9 +119,9 @@ class MatrixTLaw(ScaledLaw):
         return variance
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance, shape (q, q), of ``onto @ draw`` for a draw of the noise and a matrix `onto`.
+        """Return the covariance matrix, shape (q, q), of ``onto @ v``: a (q, dim) matrix `onto` times noise v.
 
-        Two different entries of a draw are correlated only if both are diagonal entries of the same submatrix.
+        Two different entries of v are correlated only if both are diagonal entries of the same submatrix.
         """
         covariance = super().covariance(onto)
         for part in self.parts:
@@ -157,11 +157,11 @@ class MatrixT(Additive):
 
     Privacy: eps. The noise W has density proportional to ``det(I + W^2 / t^2)^-s`` on a space of symmetric matrices
     that contains all differences of neighbouring totals. The gradient of the log density, ``-2 s (W / t^2)(I + W^2 /
-    t^2)^-1``, has an operator norm of at most s / t, because 2 w / (1 + w^2) <= 1. So totals at a nuclear distance of
-    at most D change the log density by at most ``s D / t``; the scale is t = s D / eps. If submatrices have independent
-    noise, the gradient is block diagonal, and its operator norm has the same bound. Releasing only some entries is
-    post-processing. Neighbouring relation: the relation for which the sensitivity is computed. Noise: sampled exactly
-    (`sample`).
+    t^2)^-1``, has an operator norm of at most s / t, because 2 w / (1 + w^2) <= 1. So if two totals differ by at most D
+    in the nuclear norm, the log densities differ by at most ``s D / t``; the scale is t = s D / eps. If submatrices
+    have independent noise, the gradient is block diagonal, and its operator norm has the same bound. Releasing only
+    some entries is post-processing. Neighbouring relation: the relation for which the sensitivity is computed. Noise:
+    sampled exactly (`sample`).
     """
 
     label: ClassVar[str] = "matrixt"
@@ -176,7 +176,7 @@ class MatrixT(Additive):
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
-    """Return the row and column indices of a total's coordinates; refuse a total whose entries are not a matrix."""
+    """Return the row and column indices of a total's coordinates; raise an error if the total is not a matrix."""
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
     return sensitivity.pairs
@@ -273,13 +273,13 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
     """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W, for different i, j > 0.
 
-    These three means follow from the recursion in the module's docstring. The law is invariant under orthogonal
+    The three mean squares follow from the recursion in the module's docstring. The law is invariant under orthogonal
     transformations of the coordinates (if hollow, of all coordinates except 0). So ``E W_ii W_jj = E W_jj^2 - 2 E
     W_ij^2``, and all other pairs of different entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:
-        """Return E |w|^2, E |w|^4 and E t^2, with w and t the random numbers at order k (see the module)."""
+        """Return E |w|^2, E |w|^4 and E t^2, with the random vector w and number t that extend a matrix to order k."""
         s_k = s - (order - k) / 2
         half, rest = (k - 1) / 2, 2 * s_k - 1 - (k - 1) / 2
         squared = half / (rest - 1)

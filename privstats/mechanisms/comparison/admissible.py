@@ -28,7 +28,7 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # limit of beta, and of the eps whose exponential is computed: larger values make no difference
+STEEPEST = 40.0  # upper limit of beta, and of eps in exponentials; larger values make no difference
 HALVINGS = 60
 # sigma of `laplace_ln`: the noise has the least variance if the smooth sensitivity is proportional to 1 / beta
 LN_SPREAD = math.sqrt(0.2)
@@ -135,7 +135,7 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
 
 
 def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
-    """Return one pair (alpha, beta) of largest shift and log ratio of scales for the noise ``X e^(sigma Y)``.
+    """Return one pair for the noise ``X e^(sigma Y)``: the largest shift alpha, and the log ratio beta of scales.
 
     X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The release satisfies (c^2 / 2)-zCDP if ``beta / sigma +
     e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3). c is the largest number for which (c^2 /

@@ -1,4 +1,4 @@
-"""Draws of a geometric median by a Markov chain, for numbers of columns with which exact rejection is too slow."""
+"""Draws of a geometric median by a Markov chain, for more columns than exact rejection sampling can handle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
-UNIFORM, CELL = 0.05, 0.05  # shares of proposals that are uniform on the grid, and in the geometric median's cell
+UNIFORM, CELL = 0.05, 0.05  # shares of proposals: uniform on the whole grid, and uniform in the grid cell of the median
 DESCENT = 60  # largest number of steps that reduce the loss, and of steps that reduce the norm of the score
 
 

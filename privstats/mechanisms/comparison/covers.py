@@ -1,4 +1,4 @@
-r"""Sets that contain a level set of a residual's norm on the l1 ball, with volumes, uniform draws and dual bounds.
+r"""Sets that contain a level set of the norm of a residual on the l1 ball: volumes, uniform draws, and dual bounds.
 
 Notation: the residual is ``e = A theta - b``, its norm ``g = ||e||``, the ball ``|theta|_1 <= t``. For any y of dual
 norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``, the norm is exactly the sum
@@ -56,7 +56,7 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    # ``sign_j delta_j / rise`` of the simplex in point 3 of the docstring; empty for the l1 ball
+    # the ratios ``sign_j delta_j / rise`` for the simplex in point 3 of the docstring; empty for the l1 ball
     slack: FloatArray
     signs: FloatArray  # for each row of M: 1 if the row selects a single entry of theta, else 0
 
@@ -303,7 +303,7 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
 def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     """Return an approximate minimiser of ||A theta - b||_2 on the l1 ball of the given radius.
 
-    The accuracy affects only how tight the bounds computed with this minimiser are.
+    The accuracy affects only the tightness of the bounds that are computed with this minimiser.
     """
     d = A.shape[1]
     free = np.asarray(scipy.linalg.lstsq(A, b)[0], dtype=float)

@@ -23,7 +23,7 @@ MEAN_BITS = 30  # log2 of the largest number of grid steps for means: twice the 
 
 @dataclass(frozen=True)
 class Grid:
-    """The grid of the multiples of `unit` from `low` to `high`, each rounded to the nearest multiple of `unit`.
+    """A grid: the multiples of `unit` from `low` to `high`, where both limits are rounded to multiples of `unit`.
 
     The offset of a grid point is the number of grid steps from the lower end of the grid.
     """
@@ -65,7 +65,7 @@ def exact_level(level: float) -> Fraction:
 
 
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return how many values must be replaced so that each x is the p/q-quantile, the ceil(n p/q)-th smallest value.
+    """Return the least number of replacements that make x the p/q-quantile, the ceil(n p/q)-th smallest, for each x.
 
     Let L be the number of values below x, a the number of values equal to x and G the number of values above x, with
     the sum n. The number of replacements is ``max(0, L - (r - 1), G - (n - r))``, where ``r = max(1, ceil(n p/q))`` is
@@ -90,15 +90,15 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 
 
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return how many values must be added or removed so that each x is the p/q-quantile (see `quantile_replacing`).
+    """Return the least number of additions and removals that make x the p/q-quantile, for each x.
 
-    x must be one of the values: if it is not, it is added first, and e = 1; otherwise e = 0. Let a be the number of
-    values equal to x, and let ``F = (1 - p/q)(L + a) - (p/q) G``, with L values below x and G values above x. x is the
-    quantile if and only if ``0 <= F < a``. Removing a value above x increases F by p/q, and adding a value x increases
-    F by 1 - p/q. Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So
-    one change increases F, or a - F, by at most M, the larger of p/q and 1 - p/q. M is less than a, so no change leads
-    from one side of the interval [0, a) to the other side. The returned number is ``e + ceil(-F / M)`` if F < 0, ``e +
-    floor((F - a) / M) + 1`` if F >= a, and e otherwise.
+    The quantile is defined as in `quantile_replacing`, so x must be one of the values: if it is not, it is added first,
+    and e = 1; otherwise e = 0. Let a be the number of values equal to x, and let ``F = (1 - p/q)(L + a) - (p/q) G``,
+    with L values below x and G values above x. x is the quantile if and only if ``0 <= F < a``. Removing a value above
+    x increases F by p/q, and adding a value x increases F by 1 - p/q. Removing a value below x increases a - F by 1 -
+    p/q, and adding a value x increases a - F by p/q. So one change increases F, or a - F, by at most M, the larger of
+    p/q and 1 - p/q. M is less than a, so no change leads from one side of the interval [0, a) to the other side. The
+    returned number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
@@ -179,7 +179,7 @@ def _level(rng: Rng, points: FloatArray, rate: float) -> int:
 
 
 def lift_replacing(gaps: IntArray) -> IntArray:
-    """Return the least possible distance of the mean from the grid's top after k replaced values, for k = 0, ..., n.
+    """Return the least distance of the mean from the top of the grid after k values are replaced, for k = 0, ..., n.
 
     The distances are rounded up to whole grid steps. The least distance is reached if the k lowest values are replaced
     by the top. It is ``W_k / n``, where W_k is the sum of all gaps except the k largest. If additions of the top and
@@ -200,7 +200,7 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 
 
 def lift_adding(gaps: IntArray) -> IntArray:
-    """Return the least possible distance of the mean from the grid's top after k values are added or removed.
+    """Return the least distance of the mean from the top of the grid after k values are added or removed.
 
     k is 1, ..., n + 1. After r removals of the lowest values and k - r additions of the top, the distance is ``W_r / (n
     + k - 2 r)``, where W_r is the sum of all gaps except the r largest. Removing one more value, in place of one
@@ -221,7 +221,7 @@ def lift_adding(gaps: IntArray) -> IntArray:
 
 
 def _left(gaps: IntArray) -> IntArray:
-    """Return the sums of all entries except the first r, for r = 0, ..., n, shape (n + 1,)."""
+    """Return the sums of all n entries except the first r, for r = 0, ..., n, shape (n + 1,)."""
     passed = np.concatenate([[0], np.cumsum(gaps)])
     return passed[-1] - passed
 
@@ -230,7 +230,7 @@ LIFT = {"replace": lift_replacing, "add_remove": lift_adding}
 
 
 def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntArray]:
-    """Return the interval of grid points that the mean can equal after k changes, for each k.
+    """Return, for each k, the interval of the grid points that the mean can equal after k values have changed.
 
     Parameters
     ----------

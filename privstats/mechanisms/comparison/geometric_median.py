@@ -36,7 +36,7 @@ CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """The distinct rows, shape (d, m) with coordinates first, and their frequencies, shape (m,)."""
+    """The m distinct rows, as the columns of `points`, shape (d, m), and their frequencies `counts`, shape (m,)."""
 
     points: FloatArray
     counts: FloatArray

@@ -1,4 +1,4 @@
-"""K-norm gradient mechanism: draw a quantile, or a geometric median; points with a shorter score are more probable."""
+"""K-norm gradient mechanism for quantiles and geometric medians: points with a small score are more probable."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class KNGMedian(Mechanism):
 
 
 def score_distance(relation: Relation, dim: int, level: float) -> float:
-    """Return the sensitivity D of `KNGMedian`: the largest change of the norm of the score between neighbours."""
+    """Return the sensitivity D of the score in `KNGMedian`: the largest change of its norm between two neighbours."""
     if dim > 1:
         return relation.rows * (2.0 if relation.exchange else 1.0)
     return relation.rows * (1.0 if relation.exchange else max(level, 1 - level))

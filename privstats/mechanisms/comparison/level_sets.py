@@ -59,9 +59,9 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """A sampler of a density, which is divided into cells (shell and bin of heights) with one cover each.
+    """Rejection sampler of a density that is divided into cells: shells of the l1 ball with bins of heights.
 
-    A cover is a set of known volume that contains the level set of the cell (see the module's docstring).
+    Each cell has a cover, a set of known volume that contains the cell's level set (see the module's docstring).
     """
 
     cells: LevelCells
@@ -145,7 +145,7 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
 
 
 def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
-    """Return the sampler of the density of `sample_gradient`; see `sample_gradient` for the parameters."""
+    """Return the sampler of `sample_gradient`: log density ``-rate ||A theta - b|| / (1 + |theta|_1) + constant``."""
     d = len(b)
     edges = shells(d, radius)
     inner, outer = edges[:-1].copy(), edges[1:]
@@ -209,7 +209,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
 
 def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
-    """Return the sampler of the density of `sample_loss`; see `sample_loss` for the parameters."""
+    """Return the sampler of `sample_loss`: log density ``-rate (theta'A theta / 2 - b'theta) + constant``."""
     d = len(b)
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))

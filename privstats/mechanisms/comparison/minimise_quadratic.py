@@ -1,4 +1,4 @@
-"""Strictly convex quadratics on an l1 ball, minimised with a proved bound on the error of the returned floats.
+"""Minimisers of strictly convex quadratic functions on an l1 ball, with a proved bound on the numerical error.
 
 Objective perturbation releases a minimiser. Its privacy proof requires a bound on the distance between the computed
 point and the minimiser, on every data set. Convergence is not assumed. The result of a fast computation in float64 is
@@ -146,10 +146,10 @@ def wolfe(
 ) -> Numbers:
     """Return the minimiser of theta'A theta / 2 - b'theta on the l1 ball, found by Wolfe's steps.
 
-    The arithmetic is the arithmetic of the arguments (float64 or Fractions). A corral (a set of atoms, see the module)
-    is stored as coordinates `at`, `signs` and positive `weights` that add up to the radius: theta is the sum of
-    ``weight sign e_at``. The first corral has the coordinates and signs of the nonzero entries of `start`. By default,
-    `start` is the minimiser over the whole space.
+    The arithmetic is the arithmetic of the arguments (float64 or Fractions). A corral, a set of vertices ``+-radius
+    e_j`` of the ball (atoms), is stored as coordinates `at`, `signs` and positive `weights` with the sum `radius`:
+    theta is the sum of ``weight sign e_at``. The first corral has the coordinates and signs of the nonzero entries of
+    `start`. By default, `start` is the minimiser over the whole space.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def wolfe(
     solve : callable
         Function that solves a system of linear equations.
     slack : float or int
-        An atom is added if the derivative toward it exceeds the multiplier of the constraint by more than `slack`.
+        A vertex is added if its absolute derivative exceeds the multiplier of the constraint by more than `slack`.
     most : int or None
         Largest number of steps; None for no limit.
     start : ndarray, shape (d,), optional

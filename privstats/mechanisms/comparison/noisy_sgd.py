@@ -19,15 +19,15 @@ from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 from privstats.privacy.subsampling import noise_multiplier
 
-LARGEST_ENTRY = 1e150  # limit of the absolute value of a gradient's entries, so that squares are finite
+LARGEST_ENTRY = 1e150  # largest absolute value of an entry of a gradient, so that squares are finite
 MARGIN = 1 - 1e-12  # factor by which vectors are shortened further, to cover the rounding errors of their norms
 
 
 class RowGradient(Protocol):
-    """Interface of the gradient of a row's loss with respect to theta: a frozen record of public parameters.
+    """Interface of the gradient of a row's loss with respect to theta: a function with fixed, public parameters.
 
-    A plan contains the mechanism, and so this record, before any release is made. So the record cannot contain numbers
-    from releases; such numbers must be columns of the rows. A row's gradient is a function of this row and theta only.
+    The parameters are fixed in the plan of queries, before any release is made. So they cannot be numbers from
+    releases; such numbers must be columns of the rows. A row's gradient is a function of this row and theta only.
     Errors in gradients do not affect privacy, since gradients are clipped to a norm.
     """
 
@@ -45,7 +45,7 @@ class LinearGradient:
     Parameters
     ----------
     loss : Loss
-        A loss of the linear predictor, with `psi`.
+        Loss of the linear predictor; minus its derivative is the function `psi`.
 
     Examples
     --------
@@ -96,14 +96,14 @@ class NoisySGD(Mechanism):
     ----------
     gradient : RowGradient
     rows : int
-        The public number n of rows handed over, missing ones included.
+        The public number n of rows in the data, missing rows included.
     steps : int
         Number T of steps.
     batch : int
         Number m of rows in a subsample, at most n.
     step_size : float
     clip : float
-        Length C to which gradients are clipped, in the l2 norm.
+        Largest l2 norm C of a gradient; longer gradients are shortened to this norm.
 
     Raises
     ------
@@ -162,7 +162,7 @@ class NoisySGD(Mechanism):
         return Release(name, theta, None, promise, within)
 
     def iterates(self, rows: FloatArray, sigma: float, rng: Rng) -> Iterator[FloatArray]:
-        """Yield theta after each step; only the last theta is released, and tests with synthetic rows use all of them.
+        """Yield theta after each step; only the last theta is released (tests with synthetic rows use every theta).
 
         Parameters
         ----------

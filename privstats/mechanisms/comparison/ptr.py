@@ -30,9 +30,9 @@ class ProposeTestRelease(Mechanism):
 
     Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If
     one unit changes the quantile at a data set by at most eta, the test is (eps / 2)-DP and the answer is (eps / 2)-DP.
-    Otherwise A = 0, and an answer is given with probability at most delta, so ``P(M in S) <= P(no answer, in S) + delta
-    <= exp(eps / 2) P'(no answer, in S) + delta``, where M is the release and P' the probability under the neighbouring
-    data set. Answers are rounded to a public grid.
+    Otherwise A = 0, and an answer is given with probability at most delta, so ``P(M in S) <= P(no answer, M in S) +
+    delta <= exp(eps / 2) P'(no answer, M in S) + delta``, where M is the release and P' the probability under the
+    neighbouring data set. Answers are rounded to a public grid.
 
     Some lecture notes define A in another way, as the number of changes that move the quantile *from its current value*
     by more than eta. The test would then not be private: changing one row can change this number from 51 to 2.

@@ -74,16 +74,16 @@ class Smooth(Mechanism):
     """Release ``T + N Z``: a quantile T plus noise Z of a fixed law, times a scale N.
 
     The scale N is computed from the smooth sensitivity S_beta of T, which has two properties. First, T changes by at
-    most S_beta if one unit changes. Second, the ratio of the S_beta of two neighbours is at most e^beta (Nissim,
-    Raskhodnikova and Smith 2007, section 2). `local_sensitivity` proves both properties for replaced, missing, removed
-    and added rows.
+    most S_beta if one unit changes. Second, the values of S_beta at two neighbours have a ratio of at most e^beta
+    (Nissim, Raskhodnikova and Smith 2007, section 2). `local_sensitivity` proves both properties for replaced, missing,
+    removed and added rows.
 
-    Privacy: the law of Z satisfies the guarantee for two releases if two conditions hold: the T differ by at most
-    alpha(beta) times the smaller N, and the N differ by a factor of at most e^beta. `admissible` computes alpha(beta)
-    for each beta. N is the minimum over beta of ``S_beta / alpha(beta)``. So both conditions hold for some beta
-    (`admissible` proves that this beta may depend on the data). N also has a positive lower limit, with which these
-    bounds still hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`). N is
-    not public, so no law is returned.
+    Privacy: the law of Z satisfies the guarantee for two neighbours if two conditions hold: their quantiles T differ by
+    at most alpha(beta) times the smaller scale N, and the ratio of their scales is at most e^beta. `admissible`
+    computes alpha(beta) for each beta. N is the minimum over beta of ``S_beta / alpha(beta)``. So both conditions hold
+    for some beta (`admissible` proves that this beta may depend on the data). N also has a positive lower limit, with
+    which these bounds still hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away
+    (`on_the_line`). N is not public, so no law is returned.
     """
 
     gathers = 16
@@ -92,7 +92,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public pairs of shift alpha and log ratio beta of scales that satisfy the guarantee, as two arrays."""
+        """Return two public arrays: shifts alpha, and log ratios beta of scales; each pair satisfies the guarantee."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:

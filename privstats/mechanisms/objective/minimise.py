@@ -4,8 +4,8 @@ r"""Minimisers of a sum of row losses, a ridge and a linear term, with a proved 
 ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Convergence is never assumed: the result of Newton's method in
 float64 is accepted only if a bound of the gradient, rounding included, proves that the result is close enough.
 Otherwise the gradient is computed in decimal arithmetic, with enough digits to make its rounding error far smaller than
-the tolerance; the theorem below shows that the number of steps is finite. No data set raises an error, for example if
-the responses are separated or constant.
+the tolerance; the theorem below shows that the number of steps is finite. No data set causes an error, not even
+separated or constant responses.
 
 The bound on the rounding error grows with the number of rows. The curvature of f also grows, but gamma is fixed. So for
 many rows the proof uses the curvature of f near theta in place of gamma (`curved_enough`): let m be at most the
@@ -38,9 +38,9 @@ from privstats.numerics.exact import step_of
 from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
-ROWS = 8000  # rows per batch, fewer than 2^13, so that intermediate arrays fit in the cache
-SCORE_BITS = 49  # scores are rounded to about 2^-49 of their bound; sums over `ROWS` rows are at most 2^62 such steps
-HESSIAN_BITS = 20  # factors of Hessian entries are rounded to about 2^-20 of their bound: sums over `ROWS` are exact
+ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays fit in the cache
+SCORE_BITS = 49  # scores are rounded to about 2^-49 of their bound; a sum over a batch is at most 2^62 rounding steps
+HESSIAN_BITS = 20  # factors of Hessian entries are rounded to about 2^-20 of their bound; sums over a batch are exact
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
 CLOSE = 0.1  # a Newton step is halved if the slope along the step, at its end, exceeds this share of the initial slope
 DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
@@ -50,7 +50,7 @@ Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a funct
 
 
 class BoundedLosses(Protocol):
-    """Interface of a row's loss with the bounds that the privacy theorem requires (see `WeightedLosses`)."""
+    """Interface of the rows' loss and of the bounds that the privacy theorem requires (see `WeightedLosses`)."""
 
     @property
     def m(self) -> int: ...
@@ -70,7 +70,7 @@ class BoundedLosses(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivatives:
-    """Function that adds up derivatives of losses over rows (w, x, y, o), on the machine that has the rows.
+    """Function that sums the derivatives of losses over rows (w, x, y, o), on the machine that has the rows.
 
     A row consists of the weight w, the predictors x, the response y and the offset o.
 
@@ -286,7 +286,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
-    """Return the number of decimal digits with which the rounding error of the gradient is far below the tolerance.
+    """Return a number of decimal digits for which the rounding error of the gradient is far below the tolerance.
 
     A score has a norm of at most ``radius max_slope``. It is computed with a relative rounding error, and then rounded
     to a multiple of ``10^-digits``. Over n rows, these errors add up to about ``n d 10^-digits max(1, radius
@@ -322,7 +322,7 @@ class Flattest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecimalScores:
-    """Function that adds up the scores of rows at theta, computed with `digits` decimal digits.
+    """Function that sums the scores of rows at theta, computed with `digits` decimal digits.
 
     The sums are whole numbers, in units of 10^-digits.
     """

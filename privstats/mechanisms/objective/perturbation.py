@@ -53,7 +53,7 @@ class TiltLaw:
         return self.noise.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of ``onto @ b``, with b the random linear term, shape (q, q)."""
+        """Return the covariance matrix of ``onto @ b``, shape (q, q), with the random linear term b."""
         return self.noise.covariance(onto)
 
 

@@ -1,16 +1,16 @@
-"""The ends of an interval and the quantile between them, drawn jointly and exactly, with small rank errors.
+"""The ends of an interval, with or without its quantile, drawn jointly and exactly, with small rank errors.
 
 The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
-|rank(x_j) - t_j|)`` with target ranks t_j. Because of ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the density is
-a mixture: a radius r is drawn first, then a uniform ordered point of a box. Side j of the box consists of the numbers
-whose ranks lie in ``[t_j - r, t_j + r]``. Given r, the boundaries depend on each other only through their order. So a
-boundary in a long gap between values does not make it more probable that another boundary lies in the same gap. In the
-module `joint`, by contrast, the density does not decrease if the rank error of a boundary lies anywhere between the
-rank errors of the two neighbouring boundaries.
+|rank(x_j) - t_j|)`` with target ranks t_j. Because of ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the law is a
+mixture: a radius r is drawn first, then a uniform point of a box, with ascending coordinates. Side j of the box
+consists of the numbers whose ranks lie in ``[t_j - r, t_j + r]``. Given r, the boundaries depend on each other only
+through their order. So a boundary in a long gap between values does not make it more probable that another boundary
+lies in the same gap. In the module `joint`, by contrast, the density does not decrease if the rank error of a boundary
+lies anywhere between the rank errors of the two neighbouring boundaries.
 
 As in `joint`, the public range is divided into cells around the points of the public grid, and each cell into equal
-parts, which are numbered (`joint.Parts`). A value is moved to a random part of the cell of its grid point. Boundaries
-are drawn as numbers of parts, exactly, as whole numbers.
+parts, which are numbered (`joint.Parts`). A value is moved to a random part of the cell of its grid point. The number
+of the part in which a boundary lies is drawn exactly, as a whole number.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of the boundaries x_1, ..., x_J: one box for each of the m increasing radii in `r`.
+    """Boxes for the boundaries x_1, ..., x_J: a product of J intervals (sides) for each of the m increasing radii `r`.
 
     Side j of box i extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J, m)). It consists of the numbers whose
     rank error for target j is at most the radius. The ends of sides are whole numbers (of parts of grid cells), so that
@@ -78,8 +78,8 @@ class RankBoxes:
         Parameters
         ----------
         knots : ndarray of int, shape (k + 2,)
-            The sorted values with ranks start + 1, ..., start + k, with one smaller number before and one larger number
-            after them, in parts of grid cells.
+            The sorted values with ranks start + 1, ..., start + k, preceded by one smaller number and followed by one
+            larger number, in parts of grid cells.
         start : int
             Rank of the numbers in the first gap between knots.
         n : int
@@ -118,7 +118,7 @@ class RankBoxes:
         return np.asarray((length * ends).sum(axis=0) / 6)
 
     def draw(self, box: int, rng: Rng) -> IntArray:
-        """Return J ascending numbers of parts of grid cells (`Parts`), for a uniform ordered point of box number `box`.
+        """Return the J part numbers (`Parts`) of a uniform random point with ascending coordinates in box number `box`.
 
         The box is the product of J intervals, its sides: one interval of part numbers for each boundary. A proposal
         consists of one part drawn uniformly from each side, independently. It is rejected if the J part numbers do not

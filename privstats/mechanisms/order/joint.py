@@ -40,7 +40,7 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-# additional width of the cells around zero and both bounds, where values are often tied, as a fraction of the range
+# total additional width, as a share of the range, of the cells around zero and both bounds, where ties are frequent
 HEAPED = 0.03
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # terms below exp(-NEGLIGIBLE) < 2^-64 times a sum do not change the sum in float64
@@ -69,7 +69,7 @@ class Parts:
 
     @cached_property
     def more(self) -> int:
-        """Additional width of the cells around zero and around the ends of the grid, as a multiple of other cells."""
+        """Additional width of each cell around zero or an end of the grid, in widths of an ordinary cell."""
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
     @cached_property
@@ -88,7 +88,7 @@ class Parts:
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """Return a random part of the cell around each grid point in `units` (in grid steps), as a part number."""
+        """Return the number of a random part of the cell around each grid point in `units` (in grid steps)."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
@@ -102,7 +102,7 @@ class Parts:
         return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
-        """Return the grid points, in the units of the values, whose cells contain the parts with the given numbers."""
+        """Return the grid points, as values, whose cells contain the parts with the given numbers."""
         return self.grid.points(self.units(parts))
 
 
@@ -153,7 +153,7 @@ class Targets:
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return the log of the envelope minus the log density, for J boundaries at the given ranks, shape (J,).
+        """Return the log of the ratio of envelope to density, for J boundaries with the given ranks, shape (J,).
 
         The envelope is the density at rank errors that are clamped to [-width, width].
         """
@@ -173,7 +173,7 @@ def draw_joint(
     targets : ndarray, shape (J,)
         Target ranks, ascending, in [0, n].
     rates : ndarray, shape (J + 1,)
-        Decrease of the log density for each value too many or too few in a cell, positive.
+        Decrease of the log density per value above or below a cell's target number of values, positive.
     rng : Rng
         Source of randomness.
     width : float, optional
@@ -209,8 +209,8 @@ def draw_between(
 ) -> tuple[IntArray, NDArray[np.intp]]:
     """Return J boundaries drawn from the envelope (see `Targets.excess`), and the index of each boundary's gap.
 
-    The boundaries and the sorted `values` are numbers of parts of grid cells (`Parts`). `ranks`, shape (len(values) +
-    1,), are the ranks of the gaps between the values.
+    The boundaries and the sorted `values` are given as the numbers of the parts in which they lie (`Parts`). `ranks`,
+    shape (len(values) + 1,), are the ranks of the gaps between the values.
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
@@ -252,7 +252,7 @@ class Window:
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
         holes[0] |= first > 0
         near, less = values.near(filled)
-        # positions of the spans of ranks among the values read
+        # positions of the spans in the sorted array of the values that were read
         places = [(start - below, stop - below) for (start, stop), below in zip(filled, less, strict=True)]
         sorted_at = np.partition(near, [k for start, stop in places for k in (start, stop - 1)]) if filled else near
         stretches = [(sorted_at[start], sorted_at[stop - 1]) for start, stop in places]
@@ -276,7 +276,7 @@ class Window:
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
-        """Return the ranks of boundaries in the parts `x` of grid cells: numbers of values up to each part."""
+        """Return the rank of each boundary, given its part number in `x`: the number of values up to this part."""
         return np.searchsorted(self.all(), x, side="right").astype(float)
 
 
@@ -284,7 +284,7 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
-    """Return log sums over all placements of boundaries in K gaps: the lists `arrive` and `leave` of (K,) arrays.
+    """Return log total weights of placements of boundaries in K gaps: lists `arrive` and `leave` of arrays, shape (K,).
 
     A placement assigns gaps to boundaries in ascending order; a gap may have several boundaries. The weight of a
     placement is the integral of the unnormalised density over all positions of these boundaries in their gaps.
@@ -300,7 +300,7 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     lengths : ndarray, shape (K,)
         Lengths of the gaps.
     rates : ndarray, shape (J + 1,)
-        Rate at which the log density decreases with the error of each cell's count.
+        Rate at which the log density decreases with the absolute error of each cell's number of values.
     """
     arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
     with np.errstate(divide="ignore"):
@@ -342,7 +342,7 @@ def in_gaps(
 def backward_pass(
     forward: Forward, errors: FloatArray, lengths: FloatArray, rates: FloatArray, rng: Rng
 ) -> NDArray[np.intp]:
-    """Return a random gap between values for each boundary, shape (J,), as ascending indices.
+    """Return the index of a random gap between values for each boundary, shape (J,), ascending.
 
     The gaps are drawn from the last boundary to the first, with the sums of `forward_pass`.
     """

@@ -22,7 +22,7 @@ class ModeMechanism(Mechanism):
 
     The input of `choose` is the difference between the largest total and the total of each candidate, in units of the
     l1 sensitivity divided by eps. For counts, the sensitivity is 1 if rows are added or removed. It is 2 if rows are
-    replaced, because one count increases and another count decreases, also if rows may be missing. The difference of
+    replaced, because one count increases and another count decreases, even if rows may be missing. The difference of
     any two totals changes by at most the l1 sensitivity between neighbours: in these units, by at most eps.
     """
 

@@ -22,8 +22,8 @@ from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, int
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GRID_BITS = 30  # log2 of the range divided by the grid step, if no step is declared
-COUNTED_BITS = 50  # largest log2 of the largest absolute value divided by the grid step, if no step is declared
+GRID_BITS = 30  # log2 of the ratio of the range to the grid step, if no step is declared
+COUNTED_BITS = 50  # largest log2 of the ratio of the largest absolute value to the grid step, if no step is declared
 
 
 class Range(Protocol):
@@ -134,10 +134,10 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
-        """Return a function of a source of randomness that draws the quantiles and the ends of intervals.
+        """Return a function that draws the quantiles and the ends of intervals.
 
-        The function returns one array of numbers; an end that is not drawn is NaN. The draws of different calls are
-        independent.
+        Its argument is a source of randomness. It returns one array of numbers; an end that is not drawn is NaN. The
+        draws of different calls are independent.
         """
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):

@@ -1,4 +1,4 @@
-"""Public laws of the rank errors of draws by the exponential mechanism.
+"""Laws of the rank errors in draws by the exponential mechanism; these laws are public.
 
 A rank error is the rank of a drawn number minus the target rank. The laws are computed as if ranks could be any real
 number; because of the gaps between values and the ends of the range, the law of an actual draw is slightly different.
@@ -81,9 +81,9 @@ class RankErrors:
 
 @dataclass(frozen=True)
 class RankLaw(Ends):
-    """A joint draw of quantiles and the ends of their intervals, with the distribution of the draw's rank errors.
+    """Law of the rank errors in a joint draw of quantiles and the ends of their confidence intervals.
 
-    The rank error of a drawn number is the number's rank minus its target rank. The parameters are the parameters of
+    The rank error of a drawn number is the number's rank minus its target rank. The parameters are documented in
     `Ends`.
     """
 

@@ -6,11 +6,11 @@ between two knots, rho is a number; at a point that several knots share, rho is 
 proportional to ``exp(-rate d)``, where d is the distance of ``T = level (n + 1)`` from rho. Positions are counted in
 steps of the grid, as floats that represent whole numbers up to 2^51 exactly.
 
-Privacy: between neighbours the probability of a point changes by at most the factor that the module `rank` states.
-Draws have this law up to factors of 1 + 1e-8. A run of points is chosen with probability proportional to its mass
-(`choose`), and a point of the run is proposed as a uniform whole number and accepted with the exact probability
-(`passes`). No point is computed by scaling a uniform number to the width of a gap, because the last bits of such a
-point would depend on the two values at the ends of the gap.
+Privacy: between neighbours the probability of a point changes by at most the factor that the module `rank` states. The
+probabilities of points agree with this law up to factors of 1 + 1e-8. A run of points is chosen with probability
+proportional to its mass (`choose`), and a point of the run is proposed as a uniform whole number and accepted with the
+exact probability (`passes`). No point is computed by scaling a uniform number to the width of a gap, because the last
+bits of such a point would depend on the two values at the ends of the gap.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and
 
 @dataclass(frozen=True)
 class RankGrid:
-    """The grid of the multiples of `step` in [low, high]; without a multiple there, the multiple nearest to `low`."""
+    """The grid of the multiples of `step` in [low, high]; if there are none, the multiple nearest to `low`."""
 
     low: float
     high: float
@@ -96,8 +96,8 @@ class Ranked:
         values : ndarray
             All values in the cells that contain these ranks, in grid steps and in the order of the rows.
         less : list of int
-            For each span, the number of smaller values that are left out: the value of rank k in the span has rank k -
-            less in `values`.
+            For each span, the number of smaller values missing from `values`: the value of rank k in the span has rank
+            k - less in `values`.
         """
         while True:
             below = np.append(0, np.cumsum(self._counts))
@@ -119,7 +119,7 @@ class Ranked:
 
 
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
-    """Return the grid points nearest to the values of `part`, in grid steps, if they lie in a given interval.
+    """Return the values of `part`, rounded to grid points (in grid steps), if these points lie in a given interval.
 
     `part`, shape (m, 1), is one part of the data. The order of the values does not change. Values more than two steps
     away from all intervals are left out before rounding, to save time.

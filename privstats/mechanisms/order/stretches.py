@@ -1,4 +1,4 @@
-"""Release of a quantile of the values in each interval between two quantiles that were released before."""
+"""Release of a quantile of the values in each interval between two earlier released quantiles."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Cuts:
     Parameters
     ----------
     target : Target
-        The density, with the norm of the score, or "loss".
+        Target density; its `norm` is the norm of the score, or "loss".
     basis : ndarray, shape (d, d)
         Matrix of the coordinates phi: ``theta = centre + basis phi``.
     points : ndarray, shape (k, d)

@@ -17,8 +17,8 @@ rows. At rates up to 2 no difference is detectable, even with ties, equal predic
 largest Kolmogorov distance is .21, for two predictors with correlation .999 at tau = 0.99 and the largest rate, 8;
 sampling error alone is up to .16.
 
-The initial state, and the laws of the directions of lines, depend on the rows and are fixed before the chain begins.
-The stationary law does not depend on them.
+The initial state and the laws of the random directions depend on the rows and are fixed before the chain begins. The
+stationary law does not depend on the initial state or on the directions.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
 
 @dataclass(frozen=True)
 class Outside:
-    """A bound on the density along a line beyond an end of an interval (window).
+    """An upper bound on the density along a line, beyond one end of an interval (the window).
 
     The bound is ``exp(-height - slope s)`` at the distance s from this end; s is at most `length`. If the slope is
     negative, there is no bound.
@@ -113,7 +113,7 @@ class LineWindow:
 
 
 class CheckLines:
-    """A Markov chain with the target density `target`; the property `theta` is the current state."""
+    """A Markov chain whose stationary density is `target`; the property `theta` is the current state."""
 
     def __init__(self, target: Target) -> None:
         self.target, self.frame = target, RowFrame.of(target)
@@ -193,7 +193,7 @@ class CheckLines:
     def potential(self, v: FloatArray, t: float, start: float) -> float:
         """Return the rate times the norm of the score at the point ``theta + t v`` of a line.
 
-        For a density in the loss, return the rate times the difference between the losses at t and at `start`.
+        If the density depends on the loss, return the rate times the difference between the losses at t and at `start`.
         """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
@@ -205,11 +205,11 @@ class CheckLines:
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
         """Return the centre and the half-length of the first window on a line, as distances along the direction `way`.
 
-        Both numbers are computed for a quadratic loss, whose Hessian is the estimated curvature that also defines the
-        frame. For a density in the loss, the half-length is five standard deviations of the density on the line. For a
-        density in the score, the half-length is chosen so that the score is large at both ends of the window. The part
-        of the line outside the window, with a length of at most `length`, then has little mass in comparison with the
-        density at the current state.
+        Both numbers are computed for a quadratic approximation of the loss; its Hessian is the curvature estimate that
+        also defines the coordinates phi (`RowFrame`). If the density depends on the loss, the half-length is five
+        standard deviations of the density on the line. If it depends on the score, the half-length is chosen so that
+        the score is large at both ends of the window. The part of the line outside the window, with a length of at most
+        `length`, then has little mass in comparison with the density at the current state.
         """
         target = self.target
         if target.norm == "loss":

@@ -17,10 +17,10 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-# largest rate of a density in the score; one row changes each coordinate of the score by at most 1, since predictors
-# are at most 1, so a larger rate would not improve accuracy
+# largest rate of a density that depends on the score: one row changes each coordinate of the score by at most 1, since
+# predictors are at most 1, so a larger rate would not improve accuracy
 AMPLE = 2.0**3
-STEEP_LOSS = 2.0**10  # largest rate of a density in the loss
+STEEP_LOSS = 2.0**10  # largest rate of a density that depends on the loss
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class KNGQuantile(Mechanism):
 
     ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau.
 
-    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The G of neighbours differ by at most D in the norm K, at
-    every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser changes by at most eps /
-    2, too; on a bounded set this change is not zero. If y equals x'theta for some row, G(theta) is one of several
-    subgradients. For given rows with x other than zero, the set of these theta has measure zero, which does not affect
-    densities; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The derivatives G of two neighbouring data sets differ by at
+    most D in the norm K, at every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser
+    changes by at most eps / 2, too; on a bounded set this change is not zero. If y equals x'theta for some row,
+    G(theta) is one of several subgradients. For given rows with x other than zero, the set of these theta has measure
+    zero, which does not affect densities; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
 
     Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
     to every y first (`jitter`). The proof holds given this noise, which is equal for the rows that neighbours have in
@@ -55,7 +55,7 @@ class KNGQuantile(Mechanism):
     norm : {"hull", "linf", "l1", "l2"}
         Norm of the score.
     jitter : float
-        Half-width of the uniform noise that separates equal y, in half-ranges of y; 0 for no noise.
+        Half-width of the uniform noise that separates equal y, relative to half the range of y; 0 for no noise.
     """
 
     gathers = 100
@@ -95,10 +95,10 @@ class ExponentialQuantile(Mechanism):
 
     theta lies in the set ``|theta|_1 <= theta_bound``.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The L of neighbours differ by at most D, up to an additive
-    constant, which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least twice as
-    large. The mechanism is included for comparison: for any number of rows, its error is of the order of the sampling
-    error. theta is drawn as in `KNGQuantile`.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The sums L of two neighbours differ by at most D, up to an
+    additive constant, which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least
+    twice as large. The mechanism is included for comparison: for any number of rows, its error is of the order of the
+    sampling error. theta is drawn as in `KNGQuantile`.
     """
 
     gathers = 100
@@ -143,7 +143,7 @@ class TiltedLaw(ScaledLaw):
 
 
 def draw_theta(target: Target, rng: Rng) -> tuple[FloatArray, int]:
-    """Return theta, drawn from `target`, and the number of sweeps (d steps) of its Markov chain; 0 if exact."""
+    """Return a draw of theta from `target`, and the number of sweeps (d steps) of the Markov chain; 0 if exact."""
     if exact_for(target.x.shape[1]):
         return sample_boxes(rng, target), 0
     return sample_lines(rng, target), SWEEPS

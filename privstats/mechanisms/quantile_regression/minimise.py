@@ -1,11 +1,11 @@
 """The check loss ``rho(u) = (tau - 1{u <= 0}) u`` of residuals ``u = y - x'theta``: its score and its minimiser.
 
-The minimiser solves a linear program with as many variables as rows. But nearly every row has a residual of the same
-sign at every theta near the minimiser, and rows of one sign are needed in the program only through a sum. So the
-program that is solved has few rows. A row's check loss is the larger of two linear functions of theta, one for each
-sign of the residual. If the losses of some rows are replaced by one of their two linear functions, the minimum does not
-increase. If at the solution the residual of every replaced row has the sign of the linear function that was used, the
-sum of these functions equals the sum of the losses, so the solution is optimal (Portnoy and Koenker 1997).
+The minimiser solves a linear program with as many variables as rows. But the residual of nearly every row has the same
+sign at all theta near the minimiser, and only a sum over these rows enters the program. So a smaller program, with few
+rows, is solved. A row's check loss is the larger of two linear functions of theta, one for each sign of the residual.
+If the losses of some rows are replaced by one of their two linear functions, the minimum does not increase. If at the
+solution the residual of every replaced row has the sign of the linear function that was used, the sum of these
+functions equals the sum of the losses, so the solution is optimal (Portnoy and Koenker 1997).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from privstats.numerics.law import FloatArray
 
 SAMPLE = 1500  # number of rows in the first linear program
-WORST = 4000  # largest number of rows added to a linear program at a time
+WORST = 4000  # largest number of rows that are added to the linear program at a time
 NEWTON, ROUNDS = 8, 60
-TOLERANCE = 1e-13  # largest difference between the loss and its lower bound at which the search ends, per row
+TOLERANCE = 1e-13  # the search ends if the loss exceeds its lower bound by at most this number per row
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Target:
     radius, rate : float
         Radius of the parameter set, and rate at which the log density decreases; positive.
     norm : {"linf", "l1", "l2", "hull", "loss"}
-        Norm of the score (`size_of`), or "loss" for a density in the loss.
+        Norm of the score (`size_of`), or "loss" for a density that depends on the loss.
     tilt : float
         Parameter of the norm "hull", in [0, 1].
     """
@@ -156,7 +156,7 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after some Newton steps; a step is taken only if it reduces the score and stays in the l1 ball."""
+    """Return theta after a few Newton steps; a step is taken only if it reduces the score and stays in the l1 ball."""
     now = score(x, y, tau, theta)
     for _ in range(NEWTON):
         step = np.linalg.solve(curvature(x, y, theta), now)
@@ -169,7 +169,7 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser, computed by linear programs with the rows whose residuals at theta are small.
+    """Return the minimiser, computed by linear programs with the rows that have small residuals at theta.
 
     A further row is added to the program if the residual of the row at the solution has another sign than at theta.
     """

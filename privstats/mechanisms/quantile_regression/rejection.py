@@ -1,4 +1,4 @@
-"""Exact draws of the coefficients of a quantile regression, with small score or small loss, by rejection from boxes.
+"""Exact draws of the coefficients of a quantile regression, by rejection sampling from boxes.
 
 In coordinates phi, with ``theta = centre + basis phi``, the parameter set is covered by boxes. The potential is the
 norm of the score, or the loss. Each box has a lower bound on the potential of its points. A box is chosen with
@@ -23,8 +23,8 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected points
-# outside a central cube, where the score exceeds about FAR / rate or the loss about FAR_LOSS^2 / rate, the first bounds
-# of boxes follow from convexity (`Cuts`)
+# outside a central cube, the first bounds of boxes follow from convexity (`Cuts`); there the score exceeds about
+# FAR / rate, or the loss about FAR_LOSS^2 / rate
 FAR, FAR_LOSS = 400.0, 20.0
 EVEN = 0.4  # a box is halved in the coordinates whose `strain` is at least this share of the largest `strain`
 EXACT_DIM = 3  # largest number of coefficients for exact draws: with four coefficients, a draw took 17 to 44 s
@@ -74,7 +74,7 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
 
 
 class CheckBoxes:
-    """A sampler of one target density, with boxes that cover the parameter set; each draw divides some boxes."""
+    """Rejection sampler of one target density with boxes that cover the parameter set; each draw divides some boxes."""
 
     def __init__(self, target: Target) -> None:
         rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
@@ -178,9 +178,9 @@ class CheckBoxes:
 
         Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
 
-        For a density in the score: a row whose residual can have both signs in a box adds one of two vectors to the
-        score. This gives an interval for the product of the score with each direction in `ways`. For a density in the
-        loss: the loss is convex, so it lies above its tangent at the centre of the box.
+        If the density depends on the score: a row whose residual can have both signs in a box adds one of two vectors
+        to the score. This gives an interval for the product of the score with each direction in `ways`. If the density
+        depends on the loss: the loss is convex, so it lies above its tangent at the centre of the box.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":
@@ -196,7 +196,7 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return directions in which scores are bounded, shape (k, d): unit vectors and their sums and differences.
+    """Return directions in which the score is bounded, shape (k, d): unit vectors, and their sums and differences.
 
     The norm of the score is bounded by its products with all directions. A row whose residual changes sign in a box
     changes several coordinates of the score. These changes may cancel in a sum or difference of coordinates, so that

@@ -1,4 +1,4 @@
-"""Rows of a quantile regression for a box of theta: sums over rows whose residual has only one sign in the box.
+"""Scores and losses of a quantile regression in boxes of theta, with sums over the rows whose residual keeps its sign.
 
 A row is *undecided* in a box if its residual y - x'theta changes sign in the box; otherwise, it is decided. In general
 (`Pool`), only the undecided rows of a box are used again in the parts of the box; the scores and losses of the decided
@@ -21,13 +21,13 @@ from privstats.numerics.law import FloatArray
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
 SOME = 500  # approximate number of rows from which `Pool.undecided` estimates the shares of the coordinates
 SLACK = 2.0**-44  # relative margin for rounding: a residual this close to 0 is treated as possibly of either sign
-DISTINCT, GLANCE = 32, 1000  # largest number of distinct x for `Ties`; number of rows whose x are counted first
+DISTINCT, GLANCE = 32, 1000  # largest number of distinct x in `Ties`; approximate number of rows in a first check
 LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, that `drawn_on_grid` allows
 
 
 @dataclass(frozen=True, eq=False)
 class RowFrame:
-    """Coordinates phi around the minimiser, with ``theta = centre + basis phi`` and residuals ``u - slopes phi``.
+    """Linear coordinates phi around the minimiser: ``theta = centre + basis phi``; residuals are ``u - slopes phi``.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ class RowFrame:
         """Largest change of a coefficient along a half-axis of the box `halves`, as a multiple of the radius.
 
         The radius of the parameter set is the bound on |theta|_1. The change is at most 2 radii if the coordinates are
-        along principal axes (`of` with ``turned=True``). Proof: let s_j be the curvature's eigenvalue on axis j (for a
-        density in the loss, the square root of this eigenvalue). The entries of row j of `inverse` are at most s_j, the
-        entries of column j of `basis` are at most 1 / s_j, and the centre lies in the parameter set.
+        along principal axes (`of` with ``turned=True``). Proof: let s_j be the curvature's eigenvalue on axis j (or its
+        square root, if the density depends on the loss). The entries of row j of `inverse` are at most s_j, the entries
+        of column j of `basis` are at most 1 / s_j, and the centre lies in the parameter set.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -74,10 +74,10 @@ class RowFrame:
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
         """Return coordinates in which the score (or the loss) changes at about the same rate along each axis.
 
-        For a density in the score, the basis is the inverse curvature, so that each coordinate changes one entry of the
-        score. For a density in the loss, the basis is the root of the inverse curvature, so that the loss is
-        approximately spherical. If `turned`, the axes are the principal axes of the curvature: boxes are then long in
-        directions that hardly change the fits.
+        If the target density depends on the score, the basis is the inverse curvature, so that each coordinate changes
+        one entry of the score. If it depends on the loss, the basis is the root of the inverse curvature, so that the
+        loss is approximately spherical. If `turned`, the axes are the principal axes of the curvature: boxes are then
+        long in directions that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -87,14 +87,14 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return a frame whose coordinates are multiples of fits x'theta, each for one of the distinct vectors x.
+        """Return coordinates that are multiples of changes of the fits x'theta, each at one of the distinct vectors x.
 
         `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the fit at theta
         minus the fit at the centre, multiplied by the estimated curvature of the loss with respect to this fit. The
-        score then changes at about the same rate along each axis. For a density in the loss, the factor is the root of
-        the curvature, so that the loss changes at about the same rate. If the distinct x are linearly independent, each
-        coordinate changes the fit at one x only. If responses are tied as well, the score is a step function of these
-        fits and is constant between tied responses.
+        score then changes at about the same rate along each axis. If the density depends on the loss, the factor is the
+        root of the curvature, so that the loss changes at about the same rate. If the distinct x are linearly
+        independent, each coordinate changes the fit at one x only. If responses are tied as well, the score is a step
+        function of these fits and is constant between tied responses.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -115,7 +115,7 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return the lower limit of the estimated curvatures from which the coordinates of a `RowFrame` are computed.
+    """Return the lower limit of the curvature estimates that define the coordinates of a `RowFrame`.
 
     At this curvature, theta changes by the radius of the parameter set if the score (or the loss) changes by about 1 /
     rate. Smaller estimates are replaced by the limit.
@@ -130,7 +130,7 @@ class Rows(Protocol):
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows in a form for a box (centre `middle`, half-widths `halves`) and all parts of this box."""
+        """Return the rows, prepared for a box (centre `middle`, half-widths `halves`) and for all parts of this box."""
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
         """Return the score, shape (d,), and the loss at the coordinates phi, summed over all rows."""
@@ -138,7 +138,7 @@ class Rows(Protocol):
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds on the product of the score with each direction in `ways`, in each box.
 
-        Both arrays have the shape (boxes, ways).
+        Both arrays have the shape (boxes, directions).
         """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -154,10 +154,10 @@ class Rows(Protocol):
         """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return the number of rows whose residual changes sign in a box, divided among the d coordinates.
+        """Return the number of rows whose residual changes sign in a box, divided among the d coordinates, shape (d,).
 
-        These rows are called undecided. The result has the shape (d,). A coordinate's share of a row is proportional to
-        the coordinate's contribution to the range of the row's residual in the box.
+        These rows are called undecided. A coordinate's share of a row is proportional to the coordinate's contribution
+        to the range of the row's residual in the box.
         """
 
 
@@ -214,7 +214,7 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return the number of rows with a residual below each of the given fits, shape (boxes, k).
+        """Return the number of rows whose residual at the centre is below each of the given fits, shape (boxes, k).
 
         `fits`, shape (boxes, k), are fits at the k distinct x, minus the fits at the centre. Residuals equal to a fit
         count if `side` is "right".
@@ -281,7 +281,7 @@ class Pool:
 
     @classmethod
     def of(cls, frame: RowFrame) -> Pool:
-        """Return the pool of all rows, before any row is known to have a residual of one sign in a box."""
+        """Return the pool in which all rows are undecided: the sign of no residual is known yet."""
         tau, x = frame.target.tau, frame.target.x
         return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
 
