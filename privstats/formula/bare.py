@@ -1,4 +1,4 @@
-"""A bare factor: a numeric expression without declared bounds. Bounds are estimated from the values in the data.
+"""Numeric expressions without declared bounds, whose values in the data are used to estimate bounds.
 
 Only the method `block` reads confidential rows. A privacy review must read this method.
 """
@@ -26,7 +26,7 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """A numeric expression without declared bounds. The unclamped values are used to estimate bounds.
+    """A numeric expression without declared bounds, whose unclamped values are used to estimate bounds.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class BareFactor:
         return self._part.reads
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Return a block of the expression's values, neither clamped nor scaled; each value depends on one row only."""
+        """Return the expression's values in rows, neither clamped nor scaled; each value depends on one row only."""
         rows, present = admit(frame, self.reads, self.domain, self.domain.complete)
         values = self._part.values(rows)[:, 0]
         present &= ~np.isnan(values)

@@ -27,9 +27,9 @@ from privstats.numerics.law import FloatArray
 
 CHUNK = 8000  # rows computed at a time, so that they fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a product that are computed at a time
-REMEMBERED = 8  # number of public matrices whose summands (see `_summands`) are cached for the next block
-ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # the sum of this and a number of at most 2^30 is a multiple of 2^-21
-SLOPE_BITS = 52 - ROW_BITS  # bits of the coefficients in a public matrix: sums of products with numbers are exact
+REMEMBERED = 8  # number of public matrices whose coefficients (see `_summands`) are cached for later blocks
+ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # added and subtracted again, it rounds numbers to multiples of 2^-21
+SLOPE_BITS = 52 - ROW_BITS  # bits of rounded coefficients of a public matrix; sums of products are then exact
 
 Codes = NDArray[np.intp]
 Place = tuple[int | None, int | None]  # key of a coefficient table: (factor's index or None, number's index or None)
@@ -82,7 +82,7 @@ class Layout:
 
     @cached_property
     def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
-        """The matrices `Term.slopes` and `Term.shifts` of all terms, without matrices of zeros.
+        """The coefficient matrices `Term.slopes` and `Term.shifts` of all terms, except matrices of zeros.
 
         Each element of the list has three entries: the pair (index of the factor or None, index of the number or
         None), the indices of the term's columns in the model matrix, and the matrix `slopes` or `shifts`. For
@@ -165,7 +165,7 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``left @ right``, summed in an order that does not depend on the machine's libraries."""
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
-        some = np.flatnonzero(right[j])  # skip zeros: many matrices only select columns
+        some = np.flatnonzero(right[j])  # skip zeros: many matrices only select columns of the data
         columns = slice(some[0], some[-1] + 1) if len(some) else slice(0)
         out[:, columns] += left[:, j, None] * right[j, columns]
     return out
@@ -236,7 +236,7 @@ class Block:
 
     @property
     def weight(self) -> FloatArray:
-        """Weight of each row, in [0, 1], shape (n,); weights of 1 take the memory of one number."""
+        """Weight of each row, in [0, 1], shape (n,); if all weights are 1, the array takes the memory of one number."""
         return np.broadcast_to(np.float64(1.0), len(self)) if self.weights is None else self.weights
 
 

@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-LARGEST_NAME = 2.0**53  # limit of numeric names of privacy units: floats do not distinguish all whole numbers beyond
+LARGEST_NAME = 2.0**53  # numeric names of privacy units must be smaller: floats do not represent all larger integers
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
-COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's time units above a day, below a nanosecond
-# ids of the types of cells that are looked up in a dict without conversion
+COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's time units longer than a day, or shorter than a nanosecond
+# ids of the Python types whose values are looked up in a dict without conversion
 PLAIN = {*map(id, (str, float, int, bool, type(None), type(pd.NA)))}
 
 
@@ -44,7 +44,7 @@ class Instant:
     part: float
 
     def since(self, origin: datetime.date) -> float:
-        """Return the number of days from midnight of `origin` to the instant."""
+        """Return the number of days from midnight (UTC) of the date `origin` to this instant."""
         return float(self.day - (origin - EPOCH.date()).days) + self.part
 
 
@@ -52,10 +52,10 @@ Reading = float | str | bytes | Instant | None
 
 
 def cells(column: pd.Series) -> list[Any]:
-    """Return a column's values one by one; None for a value that pandas cannot convert."""
+    """Return a column's cells as a list of Python objects; None for a cell that pandas cannot convert."""
     try:
         return column.to_numpy(dtype=object).tolist()
-    except Exception:  # for instance a day number out of range; only the cell with this value becomes missing
+    except Exception:  # for instance a date out of range; only the cell with this date becomes missing
         return [_cell(column, row) for row in range(len(column))]
 
 
@@ -98,7 +98,7 @@ def read(cell: Any) -> Reading:
 
 
 def _read(cell: Any, kind: type) -> Reading:
-    """Return a cell of type `kind` as a number, string, bytes or instant; None if the cell has no legal value."""
+    """Return a cell of type `kind` as a number, string, bytes or instant; None for a missing cell or another type."""
     if issubclass(kind, str):
         return str.__str__(cell)
     if issubclass(kind, float):
@@ -161,7 +161,7 @@ def _split(moments: Any) -> tuple[Any, Any]:
 
 
 def by_row(column: Any) -> Any:
-    """Return the cells of a column for slices by row, which are arrays if the cells are numbers, else Series."""
+    """Return an object whose slices by row position are arrays for a numeric column, and Series for other columns."""
     return np.asarray(column) if is_numeric(column) else column.iloc
 
 
@@ -173,7 +173,7 @@ def numbers(column: pd.Series) -> FloatArray:
 
 
 def is_numeric(column: Any) -> bool:
-    """Return whether a Series or array has cells of one of numpy's types of numbers or truth values."""
+    """Return whether a Series or array has one of numpy's real numeric types or numpy's boolean type."""
     return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
 
 
@@ -248,7 +248,7 @@ def _is_arrow(dtype: Any) -> bool:
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of the strings in a column that are keys of the mapping `place`, compared as bytes; else -1.
+    """Return the code of each string in a column that is a key of `place`, compared as bytes; -1 for other strings.
 
     Strings that are Python objects are joined, and a zero byte marks the end of each string. This runs no methods of
     their classes. It fails if a cell is not a string or cannot be written as UTF-8, or if a string has a zero byte.

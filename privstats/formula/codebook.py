@@ -78,7 +78,7 @@ def _is_field(field: Any) -> bool:
 
 
 def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
-    """Return the levels of a field of a Table Schema: its `enum`, or else its `categories`; labels are not used."""
+    """Return the levels of a field of a Table Schema: its `enum`, or else its `categories` without their labels."""
     levels = field.get("constraints", {}).get("enum", field.get("categories"))
     if not isinstance(levels, list):
         return None
@@ -139,9 +139,9 @@ def _of_line(cells: Mapping[str, str]) -> Known | None:
 
 
 def _split(levels: str, kind: str) -> list[Any]:
-    """Return the levels in a string, separated by "|" or ";".
+    """Return the levels that a string lists, separated by "|" or ";".
 
-    They are returned as integers if all are integers and `kind` does not declare a column of strings.
+    The levels are returned as integers if all of them are integers, unless `kind` declares a column of strings.
     """
     parts = [part.strip() for part in levels.split("|" if "|" in levels else ";")]
     whole = kind not in TEXT_KINDS and all(re.fullmatch(r"-?[0-9]+", part) for part in parts)
@@ -149,7 +149,7 @@ def _split(levels: str, kind: str) -> list[Any]:
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Return the result of ``read(*arguments)``; add `where`, the name of a field or line, to the text of an error."""
+    """Return ``read(*arguments)``; the text of an error starts with `where`, such as "field 'age' of the schema"."""
     try:
         return read(*arguments)
     except DomainError as error:
@@ -175,7 +175,7 @@ def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, or
 
 
 def _end(end: Any) -> Any:
-    """Return the bound `end`: the number, if `end` is the text of a number; otherwise `end` itself, such as a date."""
+    """Return a bound as a float if it is the text of a number; return any other bound, such as a date, unchanged."""
     if not isinstance(end, str):
         return end
     try:

@@ -1,4 +1,4 @@
-"""The columns that means, quantiles and histograms summarise: the bounded values of each row, and the row's group.
+"""Columns to be summarised by means, quantiles and histograms: bounded values in each row, and the row's group.
 
 A formula lists expressions, as in ``"x"``, ``"np.log(x)"`` or ``"x1 + x2"``. A grouping factor may follow, as in ``"x ~
 g"`` or ``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential
@@ -131,7 +131,7 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Layout of the rows: column j of a row is column j of `Block.numbers`, and there are no factors."""
+        """Definition of a row's columns, which depend on no factor: column j is column j of `Block.numbers`."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -246,13 +246,13 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the parts of a label: "term", "group" if rows are grouped, and `component` if it is used."""
+        """Names of the parts of a label: "term"; "group" if rows are grouped; `component` if components have labels."""
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 
     @cached_property
     def labels(self) -> tuple[tuple[Any, ...], ...]:
-        """Label of each released number: a tuple of column, group and component, such as a quantile's probability."""
+        """Label of each released number: a tuple of column, group and component (such as a quantile's probability)."""
         groups = [()] if self.group is None else [(level,) for level in self.group_levels]
         parts = [()] if self.components == (None,) else [(part,) for part in self.components]
         return tuple((code, *group, *part) for code in self.codes for group in groups for part in parts)
@@ -340,7 +340,7 @@ def bind_columns(
     components: tuple[Component, ...] = (None,),
     component: str = "component",
 ) -> Columns:
-    """Return the columns of a formula with the bounds and levels that a domain declares; no data are read.
+    """Return the columns of a formula, with their declared bounds and levels; no data are read.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from privstats.formula.codebook import Declarations, declaration, located
 from privstats.formula.declarations import Known
 
 BOUND_NAMES = ("ge", "gt", "le", "lt")  # names of bounds in pydantic
-# for each check in pandera: a dict from the names of the check's arguments to the names of the same bounds in pydantic
+# for each check in pandera: the check's arguments, and the name that pydantic has for each of these bounds
 CHECKS = {
     "in_range": {"min_value": "ge", "max_value": "le"},
     "greater_than_or_equal_to": {"min_value": "ge"},
@@ -36,7 +36,7 @@ OPEN = {"ge": "gt", "le": "lt"}
 class Field:
     """Declared bounds or levels of one column in a data model.
 
-    `kind` is the type of the column's values as a codebook names it: "integer", "boolean", or "" for other types.
+    `kind` is the type of the column's values, named as in a codebook: "integer", "boolean", or "" for other types.
     """
 
     kind: str = ""

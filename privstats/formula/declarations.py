@@ -27,7 +27,7 @@ class Known(ABC):
     @property
     @abstractmethod
     def meaning(self) -> Interval | Levels:
-        """The interval of the numbers that formulas use for this column (for dates: days), or the declared levels."""
+        """Interval of the column's values as numbers in formulas (dates are numbers of days), or declared levels."""
 
     @property
     def typical(self) -> Known:
@@ -40,7 +40,7 @@ class Known(ABC):
 
     @abstractmethod
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        """Return `n` synthetic raw values, uniform, which do not depend on any data."""
+        """Return `n` synthetic values, uniform on the declared bounds or levels, which do not depend on any data."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -263,7 +263,7 @@ class Levels(Known):
         return {**written, **truths, **texts, **numbers}
 
     def compare(self, symbol: str, chosen: list[Any]) -> Callable[[NDArray[np.intp]], NDArray[np.bool_]]:
-        """Return the function that maps codes of a column to the truth values of a comparison with levels.
+        """Return the function from level codes of rows to truth values of a comparison, such as "equal to level 'a'".
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ def _is_kept(value: Any) -> bool:
 
 
 def declared(what: Any, name: str) -> Known:
-    """Return the declared bounds or levels from a plain value, such as a tuple of bounds or a list of levels.
+    """Convert a plain value, such as a tuple of bounds or a list of levels, to declared bounds or levels.
 
     Parameters
     ----------
@@ -368,5 +368,5 @@ def _numbers(low: Any, high: Any) -> Numbers:
 
 
 def plain(number: float) -> str:
-    """Return a number as the shortest text from which the same number is read."""
+    """Return the shortest text of a number from which exactly the same number can be read."""
     return repr(int(number)) if float(number).is_integer() and abs(number) < 1e15 else repr(float(number))

@@ -1,7 +1,7 @@
-"""The design of a regression: the map of rows to scaled columns, and of coefficients back to the user's units.
+"""The design of a regression: the map from rows to scaled columns, and from coefficients back to the user's units.
 
-Each column is shifted and scaled to [-1, 1]. Without an intercept columns are only scaled, because a shift would change
-the model. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows. A privacy
+Each column is shifted and scaled to [-1, 1]. Without an intercept, columns are only scaled: a shift would change the
+model. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows. A privacy
 review must read this method.
 """
 
@@ -89,12 +89,12 @@ class Design:
         Expressions without declared bounds. The bounds of these expressions are arbitrary until `with_bounds` sets
         them.
     layout : Layout
-        Definition of the columns of a row in terms of the numbers and codes of a block.
+        Definition of the scaled columns as functions of the numbers and level codes that are stored for each row.
     factors : tuple of DesignFactor
-        The factors, in the order in which a block stores their codes.
+        The factors, in the order in which the level codes of a row are stored.
     centers, halves : ndarray, shape (coefficients,)
-        Centre and half-range of each column of the model matrix (times `Terms.coding`): the scaled column is (column -
-        center) / half, which lies in [-1, 1].
+        Centre and half-range of each column of the model matrix, multiplied by `coding`: the scaled column (column -
+        center) / half lies in [-1, 1].
     response_center, response_half : float
         Centre and half-range of the response.
     """
@@ -152,11 +152,11 @@ class Design:
 
     @property
     def coding(self) -> FloatArray:
-        """Matrix C, shape (coefficients, coefficients): the scaled columns are those of X C, with X the user's."""
+        """Matrix C, shape (coefficients, coefficients): columns of X C are scaled, where X is the model matrix."""
         return self._made.coding
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """Return the range of each column in the user's units, after multiplication by `coding`."""
+        """Return the range of each column of X C, where X is the model matrix in the user's units and C is `coding`."""
         return tuple((interval.lo, interval.hi) for interval in self._made.intervals)
 
     @property
@@ -167,12 +167,12 @@ class Design:
 
     @property
     def zero_to_one(self) -> bool:
-        """Whether the declared range of the response is from 0 to 1, the range of truth values."""
+        """Whether the declared range of the response is [0, 1], as for a response with the values 0 and 1."""
         return (self._outcome_interval.lo, self._outcome_interval.hi) == (0.0, 1.0)
 
     @property
     def declared_scales(self) -> FloatArray:
-        """Declared scale of each column and of the response, divided by the half-range; 1 if bounds are declared."""
+        """Declared scale of each column and the response, as a fraction of the half-range; 1 if bounds are declared."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])
 
     @cached_property
@@ -184,7 +184,7 @@ class Design:
         return self._made.multiplied_columns()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Return a block of raw rows: cells are clamped, terms evaluated, clamped, scaled and rounded, row by row.
+        """Convert raw rows, each by itself, to clamped, scaled and rounded numbers and to level codes of factors.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class Design:
         rows, present = self._admit(frame, self.reads)
         n = len(present)
         parts = {code: part.values(rows) for code, part in self._made.numeric.items()}
-        # the 24 bits of float32 suffice for the grid in [-1, 1]
+        # float32 has 24 bits and represents multiples of 2^-21 in [-1, 1] exactly
         numbers = np.empty((n, self.layout.numbers), np.float64 if self.offset else np.float32, order="F")
         for k, key in enumerate(self._made.numbers):
             _fill(numbers[:, k], present, multiplied(parts, key), *self._made.scales[k])
@@ -313,8 +313,8 @@ class Design:
 
         Parameters
         ----------
-        hypothesis : str, list of str or array_like, shape (q, coefficients)
-            Linear equations such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``, or the matrix ``R``, with ``q = 0``.
+        hypothesis : str, list of str or array_like, shape (equations, coefficients)
+            Linear equations such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; or the matrix R, and q is then 0.
 
         Raises
         ------
@@ -324,7 +324,7 @@ class Design:
         return constraint(self.names, hypothesis)
 
     def expressions(self, params: FloatArray) -> tuple[str, str]:
-        """Return the response, and the linear predictor with coefficients `params`, as two expressions in columns.
+        """Return the response, and the linear predictor with coefficients `params`, as texts of expressions in columns.
 
         Raises
         ------
@@ -424,7 +424,7 @@ def bind_regression(
     rows: int | None = None,
     centred: bool = False,
 ) -> Design:
-    """Return the design of a formula with the bounds and levels that a domain declares; no data are read.
+    """Return the design of a regression, from a formula and declared bounds and levels; no data are read.
 
     Parameters
     ----------
@@ -540,13 +540,13 @@ def _bound_to(
 
 
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
-    """Return the known range of an expression, without numbers outside the support of `family`, if it is given."""
+    """Return the known range of an expression, intersected with the support of `family` if a family is given."""
     within = derived(code, domain)
     return within if family is None else within & Interval(*family.support)
 
 
 def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
-    """Return the response as a factor: numeric, or with two levels if the family's means lie between 0 and 1."""
+    """Return the response: a numeric expression, or a factor with two levels if the support of the family is [0, 1]."""
     binary = family is not None and family.support == (0.0, 1.0)
     if isinstance(part, LevelFactor):
         many = len(part.levels.values)
@@ -640,7 +640,7 @@ def _refuse_collinear(design: Design) -> None:
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
         # a term that combines several columns of the data, with a threshold on one of the columns, is not checked:
-        # there may be no public point for some combination of values
+        # the public points may lack some combination of the columns' values
         alone = reads.isdisjoint(ends) or len(reads) == 1
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) @ made.coding - design.centers) / design.halves, among)

@@ -99,7 +99,7 @@ class Domain(Mapping[str, Known]):
     def hint(
         self, column: str, mean: float | None = None, sd: float | None = None, shares: Mapping[Any, float] | None = None
     ) -> Domain:
-        """Return a domain with a hint about the distribution of a column, which plans use to forecast widths.
+        """Return a domain with a hint about the distribution of a column, from which plans forecast interval widths.
 
         Hints have no other effect: a fit, its cost and its digest are the same without them. A wrong hint makes the
         forecast interval widths wrong. Write hints from public knowledge, such as a codebook or an earlier publication.
@@ -140,7 +140,7 @@ class Domain(Mapping[str, Known]):
         return self._with_hints({**self.hints, name: hint_of(name, known, mean, sd, shares)})
 
     def _hinted(self, column: str) -> tuple[str, Known]:
-        """Return two values: the name under which a hint about `column` is stored, and its bounds or levels.
+        """Return the name under which a hint about `column` is stored, and the bounds or levels of `column`.
 
         `column` is a declared column, or an expression in declared columns.
         """
@@ -187,7 +187,7 @@ class Domain(Mapping[str, Known]):
         return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
-        """Return the domain with further declared columns, which may have missing values."""
+        """Return the domain, extended by declarations of further columns; values in these columns may be missing."""
         return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -438,7 +438,7 @@ def _name(name: Any) -> str:
 
 
 def _columns_of(name: str) -> tuple[str, ...]:
-    """Return the names of the columns in a call such as np.log(y); any other text is itself the name of one column."""
+    """Return the names of the columns in a call such as np.log(y); any other text is the name of one column."""
     try:
         node = parse(name)
     except FormulaError:

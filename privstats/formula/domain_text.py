@@ -1,4 +1,4 @@
-"""The text of a domain, in lines of at most 80 characters unless names are too long."""
+"""Printed form of declared bounds and levels of columns, in lines of at most 80 characters unless names are longer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEEPEST = 40  # largest indentation of a hint, in characters
 
 
 def domain_lines(columns: Mapping[str, Known], complete: Container[str], hints: Mapping[str, Hint]) -> Iterator[str]:
-    """Yield a line for each column; a name that is too long has a separate line before its bounds or levels.
+    """Yield a line with the name and the bounds or levels of each column; a very long name has a line of its own.
 
     A hint about a column follows the bounds or levels of the column; hints about expressions come last.
     """

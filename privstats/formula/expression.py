@@ -1,4 +1,4 @@
-"""The whitelist of formula syntax, which admits only expressions that treat each row by itself.
+"""The allowed syntax of formulas, which is limited to expressions that are computed for each row by itself.
 
 Bounds of an expression are computed by walking its syntax tree over intervals (`values.walk`). Only the syntax nodes
 listed in `values.walk` and the functions in `functions` are allowed, so that no expression can mix rows or read
@@ -131,7 +131,7 @@ def with_days(node: ast.expr, origins: Mapping[str, datetime.date]) -> ast.expr:
 
 
 def spelling(code: str) -> str:
-    """Return `code` in normal form, so that ``I(x**2)`` and ``I(x ** 2)`` have the same name."""
+    """Return the text of an expression in normal form, so that ``I(x**2)`` and ``I(x ** 2)`` have the same name."""
     try:
         return ast.unparse(parse(code))
     except FormulaError:
@@ -139,7 +139,7 @@ def spelling(code: str) -> str:
 
 
 def powers(node: ast.expr) -> Counter[str]:
-    """Return the factors of a product, each with its exponent; any other expression is the only factor.
+    """Return the factors of a product with their exponents; an expression that is no product is its own only factor.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
     Raises
     ------
     FormulaError
-        If the expression is not on the whitelist.
+        If the expression uses syntax or a function that formulas do not allow.
     """
     result: Interval = walk(node, _Intervals(of))
     return result

@@ -1,7 +1,7 @@
-"""Factors of a formula: bounded numbers, polynomial and spline bases, and levels with their coding.
+"""Factors of a formula: bounded numeric expressions, polynomial and spline bases, and coded categorical columns.
 
-A factor holds no data. Numbers are evaluated by `values`, row by row, and clamped to the bounds that follow from the
-domain; levels are codes of declared levels. `language` decides how columns are named and which dummies are redundant.
+A factor holds no data. Numeric expressions are evaluated row by row (`values`), and clamped to bounds that follow from
+the domain; levels are stored as integer codes. `language` decides on names of columns and on redundant dummies.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class NumericFactor:
 
     @property
     def probe(self) -> Any:
-        """One synthetic row of the factor, from which patsy derives the factor's columns."""
+        """One synthetic row of the factor, from which the package patsy derives the columns of the factor."""
         return numeric_probe(0)
 
     @property
@@ -72,7 +72,7 @@ class NumericFactor:
         return (self.within,)
 
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
-        """Return the expression's values in rows that were checked and clamped, shape (n, 1); NaN where undefined."""
+        """Return the expression's values in n rows with clamped cells, shape (n, 1); NaN where it is undefined."""
         if isinstance(self.node, ast.Name) and self.node.id == self.code and not isinstance(rows[self.code], Coded):
             return np.asarray(rows[self.code])[:, None]  # the cells of a plain column were clamped when they were read
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
@@ -80,13 +80,13 @@ class NumericFactor:
 
     @cached_property
     def is_condition(self) -> bool:
-        """Whether the expression is a comparison or a logical expression; if so, its values 0 and 1 are levels."""
+        """Whether the expression is a comparison or logical expression; if so, its values 0 and 1 serve as levels."""
         return self.within == Interval(0.0, 1.0) and _is_condition(self.node)
 
 
 @dataclass(frozen=True, eq=False)
 class BasisFactor:
-    """Several columns that are functions of one bounded expression: polynomials or splines."""
+    """A polynomial or spline basis: several columns of the model matrix, computed from one bounded expression."""
 
     code: str
     of: NumericFactor
@@ -116,7 +116,7 @@ class BasisFactor:
 
 @dataclass(frozen=True, eq=False)
 class LevelFactor:
-    """A column of declared levels, with its coding as dummies or other contrasts.
+    """A categorical column with declared levels, coded as dummies or other contrasts.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the level in each row; the columns in `rows` were checked against their declarations."""
+        """Return the index of the factor's level in each row, from columns checked against their declarations."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes
@@ -228,7 +228,7 @@ def factor(code: str, domain: Domain) -> Factor:
 
 
 def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
-    """Return a column of levels with the usual coding: dummies of all levels but the first."""
+    """Return the factor of a column with the usual coding of its levels: a dummy for each level but the first."""
     return LevelFactor(code, name, levels, plain_coding("Treatment"))
 
 
@@ -374,7 +374,7 @@ def derived(code: str, domain: Domain) -> Interval:
 
 
 def _public(name: str, domain: Domain) -> Interval | Levels:
-    """Return the declared bounds or levels of a column, from which bounds of functions of the column follow.
+    """Return the declared bounds or levels of a column, for the computation of bounds of functions of the column.
 
     For a column whose bounds are estimated from data, return the whole real line: estimated bounds of the column are
     not used to bound functions of the column.
@@ -383,7 +383,7 @@ def _public(name: str, domain: Domain) -> Interval | Levels:
 
 
 def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
-    """Raise an error for factors with too many levels for the public number of rows.
+    """Raise an error if a factor, or product of factors, has too many levels for the public number of rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Functions that a formula may call: each function is computed row by row, and its range on intervals is known."""
+"""Functions allowed in formulas, evaluated row by row, with bounds on their values for arguments in given intervals."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Rowwise:
-    """A function that is computed row by row, with the function that bounds its values.
+    """A function allowed in formulas, evaluated row by row, and a second function that bounds the values of the first.
 
     Parameters
     ----------
     values : callable
-        Maps arrays of arguments to the array of values.
+        Maps the array of each argument to the array of the function's values, one value for each row.
     bounds : callable
-        Maps the interval of each argument to an interval that contains all values.
+        Maps the interval of each argument to an interval that contains all values of the function.
     arity : int
         Number of arguments.
     """
@@ -42,7 +42,7 @@ def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
 
 
 def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function`, modified to return NaN if an argument is NaN; a comparison with NaN would be false."""
+    """Return a version of `function` with value NaN where an argument is NaN; a comparison with NaN would be false."""
 
     def values(*arguments: Any) -> Any:
         missing = np.logical_or.reduce(np.broadcast_arrays(*(np.isnan(part) for part in arguments)))
@@ -52,13 +52,13 @@ def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logical(function: Callable[..., Any]) -> Rowwise:
-    """Return a logical function, such as "and", with values 0 and 1; every argument except 0 counts as true."""
+    """Return a logical operation, such as "and", and its bounds: values are 0 and 1, and nonzero arguments are true."""
     truth = _unknown_where_missing(lambda *parts: function(*(np.not_equal(part, 0).astype(float) for part in parts)))
     return Rowwise(truth, lambda *_: Interval(0.0, 1.0))
 
 
 def relation(function: Callable[..., Any]) -> Rowwise:
-    """Return a comparison of two numbers, such as "<", with values 0 and 1; NaN if a number is NaN."""
+    """Return a comparison of two numbers, such as "<", and its bounds: 1 if true, 0 if false, NaN if either is NaN."""
     return Rowwise(_unknown_where_missing(lambda a, b: function(a, b).astype(float)), lambda *_: Interval(0.0, 1.0))
 
 
@@ -67,9 +67,9 @@ def _hull(*intervals: Interval) -> Interval:
 
 
 def _endpoints(function: Callable[..., Any]) -> Callable[..., Interval]:
-    """Return the function that maps the interval of each argument to the interval of a monotone function's values.
+    """Return the rule that maps intervals of the arguments to the range of `function`, nondecreasing in each argument.
 
-    The monotone function, `function`, increases in each argument.
+    The ends of the range are the values of `function` at the lower ends, and at the upper ends, of the intervals.
     """
     return lambda *of: Interval(float(function(*(i.lo for i in of))), float(function(*(i.hi for i in of))))
 
@@ -108,9 +108,9 @@ def rowwise(
 ) -> F:
     """Register a function of your own, so that formulas can call it by name.
 
-    The function is called for one row at a time, with arrays of length 1 clamped to the domain. Therefore it cannot mix
-    rows, and is slower than built-in functions. Values of the function are clamped to the bounds, and a row for which
-    the function raises an error counts as missing.
+    The function is called for one row at a time, with arrays of length 1 that come from clamped cells. Therefore the
+    function cannot mix rows, and is slower than built-in functions. Values of the function are clamped to `bounds`, and
+    a row for which the function raises an error counts as missing.
 
     Parameters
     ----------
@@ -166,13 +166,13 @@ def rowwise(
 
 
 def registered_in(codes: Iterable[str | None]) -> list[str]:
-    """Return the names of the functions that were registered by `rowwise` and are called in the expressions `codes`."""
+    """Return the names of the functions, registered by the user with `rowwise`, that the expressions `codes` call."""
     text = "\n".join(code for code in codes if code is not None)
     return [name for name in _SOURCES if re.search(rf"\b{name}\s*\(", text)]
 
 
 def _source(function: Any) -> Any:
-    """Return a key that identifies the code of a function; if the same definition is run again, the key is the same."""
+    """Return a key that identifies the code of a function; a repeated run of the same definition gives the same key."""
     code = getattr(function, "__code__", None)
     return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
 

@@ -46,7 +46,7 @@ class Hint:
 
 
 def levels_with_shares(known: Known) -> Levels | None:
-    """Return the levels of a column whose shares can be given in a hint; None if the column has no such levels.
+    """Return the levels whose shares of the rows a hint about this column may state; None if there are no such levels.
 
     The levels are the declared levels, or 0 and 1 for a column of numbers with the bounds 0 and 1.
     """

@@ -18,12 +18,12 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Interval:
-    """All numbers from `lo` to `hi`.
+    """A closed interval: all numbers from `lo` to `hi`.
 
     Parameters
     ----------
     lo, hi : float
-        Bounds; a bound is infinite if nothing is known.
+        Bounds; an unknown bound is infinite.
 
     Examples
     --------

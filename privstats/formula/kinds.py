@@ -1,4 +1,4 @@
-"""Kinds of columns (numbers, dates, truth values, text), and checks that declarations suit the kinds of columns."""
+"""Kinds of columns (numbers, dates, truth values, text), and checks that declared bounds or levels suit the kind."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pandas as pd
 from privstats.errors import listed
 from privstats.formula.declarations import Dates, Known, Levels
 
-SLIP = 0.8  # smallest similarity of two names at which one name is taken for a misspelling of the other name
-# for each kind of column: an example of a declaration, and the error text about a column without a declaration
+SLIP = 0.8  # smallest similarity, from 0 to 1, at which a name is taken for a misspelling of another name
+# for each kind of column: an example of a declaration, and the error text for an undeclared column
 DECLARED = {
     "number": ("(low, high)", "has no declared bounds; write {domain} from public knowledge"),
     "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
@@ -87,7 +87,7 @@ def undeclared(kinds: Mapping[str, str]) -> str:
 
 
 def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], types: Mapping[str, Any]) -> list[str]:
-    """Return one sentence for each column that does not suit its declaration, is missing, or is not declared.
+    """Return a sentence for each column that is missing or undeclared, or whose declaration does not suit its type.
 
     Parameters
     ----------

@@ -65,14 +65,14 @@ class Subterm:
 
 
 def _patsy() -> Any:
-    """Return the package patsy."""
+    """Import the package patsy and return it."""
     import patsy
 
     return patsy
 
 
 def a(value: object) -> str:
-    """Return the type of a value with its article: "an int"."""
+    """Return the name of a value's type with its article, such as "an int"."""
     kind = type(value).__name__
     return f"{'an' if kind[0] in 'aeiouAEIO' else 'a'} {kind}"
 
@@ -177,7 +177,7 @@ def code_columns(
 
 
 def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the columns of each term, by name of the term; the parameters are as in `code_columns`."""
+    """Return the names of the columns of each term, by the term's name; the parameters are as in `code_columns`."""
     info = _coded(terms, probes)
     return {term.name(): tuple(info.column_names[places]) for term, places in info.term_slices.items()}
 
@@ -199,12 +199,12 @@ def _subterm(part: Any) -> Subterm:
 
 
 def plain_coding(kind: str) -> Any:
-    """Return the object of patsy for one of the contrasts in `CODINGS`, such as "Sum", without further options."""
+    """Return patsy's object for the contrasts with the name `kind`, such as "Sum", without further options."""
     return getattr(_patsy(), kind)()
 
 
 def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
-    """Return patsy's coding (contrasts) of factor levels; None if the arguments of the coding do not fit them."""
+    """Return patsy's coding (contrasts) of factor levels; None if the arguments of the coding do not fit the levels."""
     try:
         made = getattr(_patsy(), kind)(*arguments, **keywords)
         made.code_without_intercept(list(levels))

@@ -1,4 +1,4 @@
-"""Public points of a domain, at which the columns of a design are evaluated to detect collinear columns."""
+"""Public points within the declared bounds, at which the model matrix is evaluated to detect collinear columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def synthetic(
     repeats: int,
     columns: int,
 ) -> tuple[Mapping[str, Any], int]:
-    """Return public points of the domain as columns, and the number of points; no points if too many would be needed.
+    """Return public points within the declared bounds, by column, and their number; no points if too many are needed.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatAr
 
 
 def compared(node: ast.AST) -> dict[str, set[float]] | None:
-    """Return the numbers in a comparison of one column with numbers, by column name; None for other expressions.
+    """Return the numbers with which an expression such as ``age >= 18`` compares a column, by column; None otherwise.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The raw columns in a linear predictor, with their declared bounds or levels, for grids of synthetic rows."""
+"""Declared bounds or levels of the data's columns in a linear predictor, for grids of predictor values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from privstats.formula.domain import Domain
 
 @dataclass(frozen=True)
 class Predictor:
-    """Declared levels or bounds of one column of the data, and one legal value.
+    """Declared levels or bounds of one column of the data, and one value that satisfies the declaration.
 
     Parameters
     ----------
     levels : tuple, optional
         The declared levels; None for numbers and dates.
     value : level, float or str
-        A legal value: the first level, the middle of the bounds (a date as text), or 1 if nothing is declared.
+        A valid value: the first level, the middle of the bounds (a date as text), or 1 if nothing is declared.
     ends : tuple of float
         The declared bounds; infinite if no bounds are declared.
     """
@@ -43,7 +43,7 @@ class Predictor:
 
     @property
     def example(self) -> str:
-        """A legal value of the column, as Python code."""
+        """A valid value of the column, as Python code."""
         return f"{self.value:g}" if isinstance(self.value, float) else repr(self.value)
 
 

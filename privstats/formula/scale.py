@@ -1,4 +1,4 @@
-"""Declarations of columns by a centre and a scale in place of bounds."""
+"""Declaration of a numeric column by a publicly known centre and scale in place of bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privstats.errors import DomainError
 from privstats.formula.declarations import Numbers
 from privstats.numerics.law import Rng
 
-FAR = 30.0  # distance from the centre, in declared scales, to which values are clamped
+FAR = 30.0  # values are clamped to the interval of centre +- this number of declared scales
 
 
 @dataclass(frozen=True)

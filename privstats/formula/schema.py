@@ -22,7 +22,7 @@ NO_COLUMNS = frozenset({"np", *CODINGS})  # names in formulas that are not colum
 
 
 def names_read(codes: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the columns in expressions, in order; expressions that cannot be parsed are left out."""
+    """Return the names of the columns in the expressions `codes`, in order; unparsable expressions are left out."""
     found = dict.fromkeys(name for node in _parsed(codes).values() for name in columns(node))
     return tuple(name for name in found if name not in NO_COLUMNS)
 
@@ -145,7 +145,7 @@ def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Doma
 
 
 def _parsed(codes: Iterable[str]) -> dict[str, ast.expr]:
-    """Return the syntax trees of expressions; expressions that cannot be parsed are left out."""
+    """Return the syntax tree of each expression, by the expression's text; unparsable expressions are left out."""
     found = {}
     for code in codes:
         try:

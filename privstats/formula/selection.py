@@ -1,6 +1,6 @@
 """A condition that selects rows, and weights of rows; both are evaluated row by row during a fit.
 
-Which rows are selected is as confidential as the rows. If a frame were filtered before a fit, the length of the frame,
+The choice of rows is as confidential as the rows. If a frame were filtered before a fit, the length of the frame,
 which counts as public, would depend on confidential values.
 """
 
@@ -55,7 +55,7 @@ class Selection:
         return 1.0 if self.weights is None else self.weights.within.hi
 
     def keeps(self, rows: Mapping[str, Any], n: int) -> NDArray[np.bool_]:
-        """Return the mask, shape (n,), of the rows that satisfy the condition and have a weight that is not missing."""
+        """Return the mask, shape (n,), of the rows that satisfy the condition and whose weight is not missing."""
         kept = np.ones(n, dtype=bool)
         if self.subset is not None:
             kept &= np.nan_to_num(self.subset.values(rows)[:, 0]) != 0
@@ -71,7 +71,7 @@ class Selection:
 
 
 def select(subset: Any, weights: Any, domain: Domain) -> Selection:
-    """Return the selection of rows that a condition and an expression of the weights define.
+    """Return the selection of rows that a condition defines, with an expression for the rows' weights.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
 
 
 def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
-    """Return a row-wise numeric expression with public bounds; `argument` is the keyword's name, for error messages."""
+    """Convert the text of an argument, such as `weights`, to a row-wise numeric expression with public bounds."""
     if not isinstance(code, str):
         hidden = ", so that the number of rows chosen stays private" if argument == "subset" else ""
         raise FormulaError(f'{argument} is {a(code)}; write it as text, {argument}="{EXAMPLES[argument]}"{hidden}')

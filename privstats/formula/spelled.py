@@ -1,4 +1,4 @@
-"""A fitted linear predictor, written as an expression in columns for use in the formula of another function.
+"""A fitted linear predictor, written as an expression in the data's columns, for use in another formula.
 
 Each term is a coefficient times expressions of the formula, clamped to their declared bounds, times conditions on
 levels. The columns of one basis are replaced by one piecewise polynomial: the sum of the columns, weighted by the
@@ -26,12 +26,12 @@ LONGEST = MOST_NODES * 4 // 5  # largest number of syntax nodes, so that the tex
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
-    """Return the linear predictor ``X params`` as an expression in columns.
+    """Return the linear predictor ``X @ params``, with model matrix X, as the text of an expression in columns.
 
     Parameters
     ----------
     made : Terms
-        Description of the columns of the formula's right-hand side.
+        Description of the columns of the model matrix.
     params : ndarray, shape (columns,)
         Coefficients of the columns.
     domain : Domain
@@ -58,7 +58,7 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
 
 
 def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
-    """Return the conditions on columns that define a level of a factor, or of a combination of factors (`key`)."""
+    """Return, as texts, the conditions on columns that define a level of a factor or combination of factors (`key`)."""
     each = level if len(key) > 1 else (level,) * len(key)
     return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
 

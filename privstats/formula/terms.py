@@ -1,4 +1,4 @@
-"""The terms of a formula: definitions of the columns of the model matrix in terms of numbers and codes of levels.
+"""The terms of a formula, which define the columns of the model matrix as functions of numbers and level codes.
 
 A column is the product of numeric factors (1 if there are none) and of contrasts of factors with levels (1 if there are
 none). A block of rows stores one number for each product of numeric factors, and one code for each factor with levels
@@ -26,15 +26,15 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
-Key = tuple[str, ...]  # a factor or combination of factors: names of columns with levels, and conditions as strings
-CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a column of levels with its coding in a formula, such as C(g, Sum)
+Key = tuple[str, ...]  # key of a factor or combination of factors: names of categorical columns, texts of conditions
+CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a categorical column with its coding in a formula, such as C(g, Sum)
 LARGEST = Interval(-1e300, 1e300)
 Number = tuple[tuple[str, int], ...]  # numeric factors of a product: pairs (expression, index of a column)
 
 
 @dataclass(frozen=True, eq=False)
 class DesignFactor:
-    """A factor of a design, or a combination of factors whose levels are tuples of levels; holds no data.
+    """A factor in the model, or a combination of factors, with its levels and contrasts; no data are stored.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ class DesignFactor:
         return int(first[0]) if simple else None
 
     def dummies(self, level: int) -> list[int]:
-        """Return the indices of the dummies of a factor level within `columns`."""
+        """Return the positions, within `columns`, of the dummies of the factor's level with index `level`."""
         return [int(place) for place in np.flatnonzero(self._high[level])]
 
     def compared_with(self, level: Any) -> str:
-        """Return the text of this factor in a formula that makes `level` the reference level."""
+        """Return the text of this factor for a formula with `level` as reference level, as C(g, Treatment('b'))."""
         column = CODED.fullmatch(self.name)
         return f"C({column[1] if column else self.name}, Treatment({level!r}))"
 
@@ -107,7 +107,7 @@ class Product:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Description of the columns of a formula's right-hand side, in the user's units.
+    """Description of the columns of the model matrix, in the user's units.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ class Terms:
     intervals : tuple of Interval
         Range of each column of the model matrix times `coding`.
     coding : ndarray, shape (columns, columns)
-        Matrix by which the model matrix is multiplied before its columns are scaled; the identity but for products of
-        numbers and a factor. There the middle of the number's range is subtracted first: with ``year:C(g)[T.b]`` in the
-        units of the user, the information that tells it from ``C(g)[T.b]`` would be lost in the noise.
+        Matrix by which the model matrix is multiplied before its columns are scaled. It differs from the identity only
+        for a product of a number and a factor, in which the middle of the number's range is subtracted from the number.
+        Otherwise ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]``, and noise would hide the difference.
     """
 
     numeric: Mapping[str, NumericFactor | BasisFactor]
@@ -155,7 +155,7 @@ class Terms:
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
 
     def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
-        """Return the level codes of the rows: one array, shape (n,), for each factor or combination in `keys`.
+        """Return the level codes of n rows: one array, shape (n,), for each factor or combination of factors in `keys`.
 
         `present`, the mask of the rows that are used, is set to False for rows in which a condition is NaN.
         """
@@ -199,7 +199,7 @@ class Terms:
         return np.where(there[:, None], out, np.nan)
 
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
-        """Return indices (product, first factor, second factor) of columns that are a product or square of columns.
+        """Return indices (product, factor, factor) of columns that are the product of two columns, or a square.
 
         The two factors are columns that are not products of other columns. Products are recognised in any notation,
         because columns are compared by the exponents of their factors.
@@ -226,10 +226,10 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the definition of the scaled columns as functions of the scaled numbers and the codes of a block.
+        """Return the definition of the scaled columns as functions of scaled numbers and level codes of a row.
 
-        A scaled column is ``((number + offset) * contrast - center) / half``, with its centre in `centers`, its
-        half-range in `halves`, ``number`` in the user's units, and the offset in `coding`.
+        A scaled column is ``((number + shift) * contrast - center) / half``, with ``number`` in the user's units, the
+        shift from `coding`, and the column's centre and half-range. `offset` is whether the model has an offset.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
@@ -246,7 +246,7 @@ class Terms:
         return Layout(last[-1] + 1, tuple(terms), many)
 
     def factors(self, names: Mapping[str, str], layout: Layout) -> tuple[DesignFactor, ...]:
-        """Return the public description of each factor or combination of factors, in the order of `keys`."""
+        """Return the levels, contrasts and columns of each factor or combination of factors, in the order of `keys`."""
         made = []
         for key in self.keys:
             columns: list[int] = []
@@ -279,16 +279,16 @@ class Terms:
         for number in dict.fromkeys(product.number for product in self.products):
             mine = [product for product in self.products if product.number == number]
             conditions.append(self._at_levels(mine, allowed, d))
-        original = (2 * np.eye(d) - self.coding) @ _null_space(np.vstack(conditions))  # the inverse of `coding`
+        original = (2 * np.eye(d) - self.coding) @ _null_space(np.vstack(conditions))  # 2 I - coding is the inverse
         boxed = original * halves[:, None]
         if intercept:
             boxed[0] += centers @ original
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return masks of levels, one for each factor or combination in `keys`.
+        """Return a mask of levels for each factor or combination in `keys`: the levels that kept rows can have.
 
-        A level is True if a row whose levels are all `kept` can have this level.
+        A kept row has only levels whose entry in the masks `kept` is True.
         """
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
@@ -345,7 +345,7 @@ class Terms:
 
 
 def _joined(keys: list[Key]) -> list[Key]:
-    """Return tuples of factors: all tuples in `keys` that have a factor in common are joined to one tuple."""
+    """Return groups of factors: tuples in `keys` are merged into one group if they have a factor in common."""
     groups: list[dict[str, None]] = []
     for key in keys:
         together = dict.fromkeys(key)
@@ -376,7 +376,7 @@ def _refuse_twice(levels: Sequence[Factor], subterm: Subterm) -> None:
 
 
 def key_of(part: Factor) -> str:
-    """Return the key of a factor's codes: the name of its raw column, or else its expression."""
+    """Return the key under which a factor's level codes are stored: the name of its column, or else its expression."""
     return part.name if isinstance(part, LevelFactor) else part.code
 
 
@@ -398,7 +398,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor], centred: 
 
 @dataclass(frozen=True, eq=False)
 class _Builder:
-    """Builder of a `Terms`; each call of `add` appends the columns of one product of factors.
+    """Builder of the description of columns (`Terms`); each call of `add` appends the columns of a product of factors.
 
     The fields have the same meaning as in `Terms`; `parts` has all factors by the text of their expression.
     """
@@ -412,7 +412,7 @@ class _Builder:
     intervals: list[Interval]
 
     def add(self, subterm: Subterm) -> None:
-        """Add the columns of a subterm: one `Product` for each product of numeric factors."""
+        """Add the columns of a product of factors (subterm): one `Product` for each product of numeric factors."""
         mine = [self.parts[code] for code in subterm.factors]
         for part in mine:
             if isinstance(part, BasisFactor) or (isinstance(part, NumericFactor) and not part.is_condition):
@@ -460,7 +460,7 @@ class _Builder:
         return found
 
     def _within(self, number: Number) -> Interval:
-        """Return the range of a product of numeric factors, and record the product."""
+        """Return the range of a product of numeric factors, and add the product to `numbers`."""
         within = Interval(1.0, 1.0)
         for code, column in number:
             within = within * self.numeric[code].intervals[column]
@@ -470,7 +470,7 @@ class _Builder:
         return within
 
     def terms(self, centred: bool) -> Terms:
-        """Return the columns added so far as `Terms`; the argument is explained in `terms_of`."""
+        """Return the description of the columns added so far; `centred` has the same meaning as in `terms_of`."""
         scales = tuple((within.middle, within.half) for within in self.numbers.values())
         coding, intervals = np.eye(len(self.intervals)), list(self.intervals)
         alone = {
@@ -513,7 +513,7 @@ def _contrast(part: Factor, subterm: Subterm) -> FloatArray:
 
 
 def multiplied(parts: Mapping[str, FloatArray], key: Number) -> FloatArray:
-    """Return a product of numeric factors in each row, multiplied in the order of the formula."""
+    """Return the product of the numeric factors in `key` for each row, multiplied in the order of the formula."""
     (first, column), *others = key
     product = parts[first][:, column]
     for code, place in others:

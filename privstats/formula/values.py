@@ -1,4 +1,4 @@
-"""Values of formulas in each row. Trusted code: privacy depends on this file.
+"""Values of a formula's expressions in each row of data. Trusted code: privacy depends on this file.
 
 Cells are clamped to the declared bounds or levels, and whitelisted expressions are evaluated. Every value depends on
 the cells of its own row alone, to the last bit: cells are converted one by one, and arithmetic is elementwise. One
@@ -46,7 +46,7 @@ LOGIC: dict[type[ast.AST], Rowwise] = {
     ast.Eq: relation(np.equal),
     ast.NotEq: relation(np.not_equal),
 }
-SYMBOLS: dict[type[ast.AST], str] = {  # symbols of the comparisons that are possible with factor levels
+SYMBOLS: dict[type[ast.AST], str] = {  # symbols of the comparisons that are allowed with factor levels
     ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
@@ -180,9 +180,9 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
 
 
 def walk(node: ast.expr, algebra: Algebra) -> Any:
-    """Return the value of an expression, computed with the operations of `algebra`: an array or an interval.
+    """Return the array of an expression's values, or the interval of its bounds, by the operations of `algebra`.
 
-    An error is raised for syntax that is not on the whitelist.
+    An error is raised for syntax that is not allowed in formulas.
     """
 
     def value(part: ast.expr) -> Any:
@@ -228,7 +228,7 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the factor levels in an expression: one or several constants; otherwise raise an error."""
+    """Return the factor levels in an expression of one or several constants; raise an error for other expressions."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):

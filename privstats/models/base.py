@@ -1,4 +1,4 @@
-"""A model: a record of the user's formula and arguments, and their checks. It has neither budget nor randomness."""
+"""Models: the user's formula and arguments, and checks of these arguments, without privacy budget or randomness."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Choice:
     noises : mapping, optional
         Names of noise distributions by method, if the estimator chooses between methods.
     branches : mapping, optional
-        Names of the methods between which the estimator chooses, by branch of the estimator.
+        Names of the methods between which the estimator chooses, by the estimator's internal name of the method.
     """
 
     estimator: Any
@@ -72,7 +72,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of the numbers of an estimate.
+    """Labels of the estimated numbers, such as term and tau for each coefficient of a quantile regression.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class Model(ABC):
 
     @abstractmethod
     def bind(self, rows: int | None) -> Any:
-        """Return the design: the map from a row's cells to numbers, which contains no data of its own.
+        """Return the design: the map from the cells of a row to the columns of the model, which contains no data.
 
         `rows` is the number of rows; None if it is private.
         """
@@ -204,7 +204,7 @@ class Model(ABC):
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
-        """Return `cov_type`, the assumption about errors behind intervals; None if the model is not a regression."""
+        """Return `cov_type`, the assumption about errors that intervals need; None if the model is not a regression."""
         return None
 
     def least_rows(self, design: Any) -> int:
@@ -212,12 +212,12 @@ class Model(ABC):
         return 1
 
     def residual_unit(self, design: Any) -> float:
-        """Return the size of a residual of 1 after conversion from the estimator's units to the response's units."""
+        """Return the factor that converts a residual from the estimator's units to the units of the response."""
         return 1.0
 
     @property
     def by_parts(self) -> str:
-        """Argument that selects a method without the need to have all rows in memory at once, such as "mech='auto'".
+        """Argument that selects a method that does not need all rows in memory at once, such as "mech='auto'".
 
         Errors about methods that need all rows at once recommend this argument.
         """
@@ -262,20 +262,20 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An entry of a model's table of estimators.
+    """An estimator that a model offers, with the names of its methods and noise distributions.
 
     Parameters
     ----------
     estimator : type
-        Class of the estimator; its fields are its options.
+        Class of the estimator; the fields of the class are the options.
     fixed : mapping
-        Fields that the model sets, and not the user.
+        Options that the model sets and the user cannot set.
     noise : str, optional
         Name of the noise distribution.
     noises : mapping, optional
         Names of noise distributions by method, if the estimator chooses between methods.
     branches : mapping, optional
-        Names of the methods between which the estimator chooses, by branch of the estimator.
+        Names of the methods between which the estimator chooses, by the estimator's internal name of the method.
     """
 
     estimator: type
@@ -302,8 +302,8 @@ def chosen(
     table : mapping of str to Candidate
         Entries of the methods, by name.
     auto : tuple of (str, Candidate)
-        Name and entry that "auto" stands for. The entry may have more branches than the entry of this name in the
-        table.
+        Name and entry that "auto" stands for. The estimator of this entry may choose between more methods than the
+        estimator of this name in the table.
     options : mapping
         Options that the user gave.
     why : str

@@ -1,4 +1,4 @@
-"""Noisy gradient descent, noisy Newton and stochastic descent for losses with bounded scores."""
+"""Noisy gradient descent, noisy Newton's method and noisy stochastic gradient descent for bounded scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def descends(mech: object) -> bool:
 
 
 def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
-    """Return the table of methods that minimise a loss by noisy optimisation, for a public number of rows."""
+    """Return the methods that minimise a loss by noisy optimisation, by name, for a public number of rows."""
     own = {"noises": NORMAL, "loss": loss, "rows": rows or 0}
     return {mech: Candidate(estimator, own, "gaussian") for mech, estimator in DESCENTS.items()}
 
@@ -40,10 +40,10 @@ def refuse_descent(
     Raises
     ------
     BudgetError
-        If the budget is of another kind than the method's guarantee, such as pure eps.
+        If the method cannot give the kind of guarantee that the budget requests, such as pure eps.
     OptionError
-        If rows have privacy units or weights, the number of rows is private, or another noise than normal noise is
-        requested.
+        If neighbouring data sets differ in the number of rows, rows have privacy units or weights, the number of rows
+        is private, or noise other than normal noise is requested.
     """
     if not descends(mech):
         return

@@ -1,4 +1,4 @@
-"""Models for means, quantiles, modes and histograms of columns, and their tables of estimators."""
+"""Models for means, quantiles, modes and histograms of columns, and the estimators that each model offers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Location(Model):
         return False
 
     def columns(self) -> Columns:
-        """Return the map from rows to the values of the columns."""
+        """Return the map from rows of the data to the values of the columns to be summarised."""
         return bind_columns(self.formula, self.known, subset=self.subset)
 
     def check_columns(self, design: Columns) -> None:
@@ -170,7 +170,7 @@ class ColumnQuantile(Location):
 
 
 def _smooth(noise: Any, promise: Promise) -> Mechanism:
-    """Return the smooth sensitivity mechanism with noise of the given name."""
+    """Return the smooth sensitivity mechanism with the noise distribution of the given name."""
     if noise is not None:
         one_of("noise", noise, tuple(SMOOTH))
     mechanism = SMOOTH["cauchy" if noise is None else noise]
@@ -181,7 +181,7 @@ def _smooth(noise: Any, promise: Promise) -> Mechanism:
 
 @dataclass(frozen=True, eq=False)
 class ColumnMedian(ColumnQuantile):
-    """Medians of columns, or the geometric median of several: the point with the least sum of distances from rows.
+    """Medians of columns, or the geometric median: the point with the smallest sum of distances to the rows.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class ColumnMean(Location):
 
 @dataclass(frozen=True, eq=False)
 class Binned(Location):
-    """Numbers of rows in the bins of one column, or at its levels.
+    """Base class of modes and histograms, which count the rows in each bin, or at each level, of one column.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Raise no error: numeric columns and columns with levels both have bins, which the estimators check."""
+        """Accept numeric columns and columns with levels, since both have bins; estimators check the bins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +360,7 @@ class ColumnHistogram(Binned):
         return self._binned(design.with_bounds(bounds).domain)
 
     def _binned(self, domain: Domain) -> Columns:
-        """Return the map from rows to the values of the column, with the names of the bins."""
+        """Return the map from rows of the data to the values of the column, with the names of the bins."""
         plain = bind_columns(self.formula, domain, subset=self.subset)
         names = plain.bin_names(plain.edges("dp_hist", self.bins))
         return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")

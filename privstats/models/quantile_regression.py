@@ -1,4 +1,4 @@
-"""The model of quantile regression, and its table of estimators."""
+"""The quantile regression model, and the table of estimators that it offers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class QuantileModel(Regression):
         return "HC"
 
     def in_units(self, estimate: Any, design: Any) -> Any:
-        """Return the estimate in the user's units, ordered by term, then tau (the estimator orders by tau first)."""
+        """Return the estimate in the user's units, sorted by term, then tau; the estimator sorts by tau first."""
         several = len(self.tau)
         if several == 1:
             return super().in_units(estimate, design)

@@ -1,4 +1,4 @@
-"""Models of regressions, and their tables of estimators."""
+"""Regression models, and the table of estimators that each model offers."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from privstats.privacy.promise import Neighbors, Promise, Relation, ZeroCDP, is_
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 ROBUST_LOSSES: Mapping[str, HuberLoss] = {"huber": HuberLoss(), "pseudo_huber": PseudoHuber(), "logcosh": LogCosh()}
 LOSSES = ("squares", *ROBUST_LOSSES)
-SMALLEST, LARGEST = 1e-60, 1e60  # limits of half-ranges: products of four of them are finite and positive
+SMALLEST, LARGEST = 1e-60, 1e60  # limits of half-ranges, so that a product of four half-ranges is finite and positive
 BRANCHES = {
     "moments": "suffstats",
     "steps": "newton",
     "perturbed": "objpert",
-}  # names of methods, as users write them, by branch of an estimator
+}  # names of methods, as users write them, by an estimator's internal name of the method
 NOISE: Mapping[str, Additive] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
@@ -58,7 +58,7 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 }
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # largest number of coefficients and largest theta_bound for rejection sampling
 MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
-MOST_MINIMISED = 300_000  # number of rows above which Newton steps are as precise as a minimiser, and faster
+MOST_MINIMISED = 300_000  # number of rows above which Newton steps are as precise as objective perturbation, and faster
 # The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
 # number of rows, is computed in advance (`Carrying.forecast_noise`).
 #
@@ -109,7 +109,7 @@ class Carrying:
     intervals: bool
 
     def lacks(self, estimator: Any) -> float:
-        """Return the factor by which rows times budget must increase for Newton steps to converge.
+        """Return the factor by which the number of rows times the budget must increase for Newton steps to converge.
 
         The factor is at most 1 if the steps converge. It is 0 if the estimator has no Newton steps, if intervals are
         requested, or if the number of rows is private.
@@ -119,13 +119,13 @@ class Carrying:
         return first_noise(estimator, self.promise, self.neighbors, self.columns, self.rows)
 
     def carries(self, estimator: Any) -> bool:
-        """Return whether the steps of an estimator converge; True for an estimator without steps."""
+        """Return whether the Newton steps of an estimator are predicted to converge; True if it has no Newton steps."""
         return self.lacks(estimator) <= 1
 
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
-        """Return whether the Hessian of Newton steps is expected to exceed its noise.
+        """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
 
-        The measure of noise is the noise's largest eigenvalue, divided by a typical eigenvalue of the Hessian. The
+        The relative noise is the largest eigenvalue of the noise, divided by a typical eigenvalue of the Hessian. The
         result is True if the number of rows is private. If the result is False, noisy moments may be given the whole
         budget.
 
@@ -139,15 +139,15 @@ class Carrying:
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return the neighbouring relation of queries that do not add up the rows of each privacy unit."""
+        """Return the neighbouring relation for queries in which each row of a privacy unit contributes separately."""
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
 
     def perturbs(self, design: Design) -> bool:
-        """Return whether a perturbed minimiser of whitened rows can give intervals.
+        """Return whether objective perturbation with whitened rows can give intervals.
 
         The requirements are pure eps, a request for intervals, rows as privacy units, and an intercept. Without an
-        intercept, columns are not centred, and whitened rows are far too long.
+        intercept, columns are not centred, and the norms of whitened rows are far too large.
         """
         pure = not self.promise.normal
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
@@ -179,7 +179,7 @@ class Carrying:
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
 
     def is_ample(self, by: Noises, design: Design) -> bool:
-        """Return whether intervals of Newton steps are about as short as intervals of a perturbed minimiser.
+        """Return whether Newton steps give intervals that are about as short as intervals by objective perturbation.
 
         The answer is True if the number of rows is above `MOST_MINIMISED`, or the predicted noise is below `AMPLE`.
         """
@@ -196,7 +196,7 @@ class Carrying:
         return coarse_noise(by, self.promise, self.relation(design), self.columns, self.rows)
 
     def carried(self, choice: Choice, other: str | None = None) -> Choice:
-        """Return the choice of an estimator if the estimator's steps converge; otherwise raise an error.
+        """Return `choice` if the Newton steps of its estimator are predicted to converge; otherwise raise an error.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Regression(Model):
 
     @property
     def linked(self) -> Family | None:
-        """Family with its link; None for models without a link function."""
+        """Family of the response, with its link function; None for models without a link function."""
         return None
 
     def bind(self, rows: int | None) -> Design:
@@ -412,10 +412,10 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return an estimator of least squares, or of `loss`, which chooses between the methods in `branches`.
+    """Return an estimator for least squares, or for the loss `loss`, that chooses between the methods in `branches`.
 
-    One of the methods is a perturbed minimiser. `by` has the noise mechanisms, and `of_moments` is the name of the
-    noise distribution of the method with noisy moments.
+    One of the methods is objective perturbation. `by` has the noise mechanisms, and `of_moments` is the name of the
+    noise distribution of the method of noisy moments.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -425,7 +425,7 @@ def _perturbed_least_squares(
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
-    """Return the least-squares estimator of a method that draws all coefficients with one mechanism."""
+    """Return the least-squares estimator of a method that draws all coefficients at once with one mechanism."""
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:
@@ -537,7 +537,7 @@ class GeneralizedLinearModel(Regression):
 
 
 def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
-    """Return an estimator by objective perturbation of whitened rows or of rows scaled by their bounds.
+    """Return an estimator by objective perturbation, for whitened rows or for rows scaled by the columns' bounds.
 
     `given` has the options of the user, and `own` the fields that the model sets. Whitened rows give intervals. Rows
     are scaled by their bounds if no intervals are requested, or if the user gives a penalty or a bound on the
@@ -554,7 +554,7 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:
-    """Return the mechanisms for a budget and a value of `noise`, and the name of the noise of second-moment matrices.
+    """Return the noise mechanisms for a budget and the argument `noise`, and the name of the noise of second moments.
 
     Parameters
     ----------
