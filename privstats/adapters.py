@@ -22,7 +22,7 @@ def stargazer(fit: Results) -> dict[str, Any]:
     """Return a fit as a dict in the format of the Python package stargazer.
 
     After a single ``stargazer.translators.register_class(type(fit), ps.adapters.stargazer)``, ``Stargazer([fit])``
-    accepts private fits, also in one table with fits of other packages. A coefficient that is not given is printed as
+    accepts private fits, also in one table with fits of other packages. A coefficient without an estimate is printed as
     "nan", without stars.
 
     Parameters
@@ -92,7 +92,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
     Raises
     ------
     FormulaError, OptionError
-        If a column is missing, the fit has several quantiles, or a coefficient is not given.
+        If a column is missing, the fit has several quantiles, or a coefficient has no estimate.
 
     Examples
     --------

@@ -61,7 +61,7 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
 
 
 def _stops() -> tuple[type[BaseException], ...]:
-    """Return the kinds of interrupts whose type is kept when they leave the package.
+    """Return the types of interrupts that leave the package with their type unchanged.
 
     The function imports no module. It runs while an interrupt is handled, and a second interrupt during an import would
     leave the package with the frames of the first. If asyncio is not imported already, the process has no asyncio task

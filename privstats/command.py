@@ -1,4 +1,4 @@
-"""The command line: commands to fit and plan a formula, show and run saved plans, and print ledgers and domains.
+"""The command line: commands to fit or plan a model, show or run saved plans, and print ledgers and domains.
 
 An error prints one line to stderr and gives exit code 2. No traceback is shown, since its frames hold data.
 """
@@ -70,7 +70,7 @@ FORMATS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that raises this package's OptionError in place of exiting."""
+    """An argument parser that raises this package's OptionError instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
         raise OptionError(f"{message}; see {self.prog} --help")
@@ -193,7 +193,7 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
 
 
 def in_shell(problem: str) -> str:
-    """Return the error text of a function with its arguments rewritten as options of the command.
+    """Return an error text in which arguments of functions, such as eps=1, are written as command options (--eps 1).
 
     Examples
     --------
@@ -215,7 +215,7 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 def _add_call(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of all functions to a parser; `_options` later rejects arguments of other functions."""
+    """Add the options of all model functions to a parser; `_options` rejects options that the chosen function lacks."""
     parser.add_argument("formula", help='such as "log_wage ~ educ + C(region)"')
     parser.add_argument(
         "--domain",
@@ -228,7 +228,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
 
 
 def _options(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of a call, by argument name, from the command line; "domain" is read from the named file.
+    """Return the arguments of a model function, by name, from the command line; the domain is read from its file.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def _options(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _declared(path: str) -> Domain:
-    """Return the domain from a file: a codebook, a Table Schema or a domain in JSON."""
+    """Return the domain (bounds and levels of columns) in a file: a codebook, a Table Schema or a domain in JSON."""
     name = Path(path).name
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

@@ -33,7 +33,7 @@ class Dataset(NamedTuple):
 
 
 def find(name: str) -> Path:
-    """Return the path of a data file; two folders are searched.
+    """Return the path of a data file in the folder that PRIVSTATS_DATA names, or in ``~/.cache/privstats``.
 
     Parameters
     ----------

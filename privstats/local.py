@@ -213,7 +213,7 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
 
 
 def _bound_design(formula: str, domain: Any, data: Any) -> Design:
-    """Return the design of a regression from its formula and domain.
+    """Return the design of a regression (the map from rows to numbers), from its formula and domain.
 
     Whether an error is raised depends on the arguments and on names and types of columns only.
     """
@@ -230,7 +230,7 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return the ratio of half-range to scale, shape (p + 1,): for each of p columns, and last for the response."""
+    """Return the ratio of half-range to scale, shape (p + 1,): of the p columns of the design, then of the response."""
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))
     if design.intercept:

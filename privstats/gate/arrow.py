@@ -1,6 +1,6 @@
-"""Conversion of Arrow arrays to cells, and of Arrow record batches to frames.
+"""Conversion of Apache Arrow arrays to columns, and of Arrow record batches to pandas DataFrames.
 
-Cells are converted one by one, according to the Arrow type of their column. The result equals the conversion of pandas
+Each cell is converted by itself, according to the Arrow type of its column. The result equals the conversion of pandas
 cells of the corresponding type to the last bit, so that every source of the same rows gives the same results. pyarrow
 is imported only when Arrow data are given.
 """
@@ -18,21 +18,21 @@ from numpy.typing import NDArray
 from privstats.formula.block import CHUNK
 from privstats.formula.cells import is_numeric
 
-BATCH_ROWS = 16 * CHUNK  # number of rows in a large batch: a multiple of the number of rows in a block
-FEW_ROWS = 4 * CHUNK  # number of rows below which a batch is joined with the next batch
+BATCH_ROWS = 16 * CHUNK  # rows of a piece of a longer batch; a multiple of the rows of a block
+FEW_ROWS = 4 * CHUNK  # a batch with fewer rows is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
 
-# Functions that convert Arrow arrays to cells
+# Functions that convert Arrow arrays to columns
 
 
 def column(array: Any) -> NDArray[Any] | pd.Categorical:
-    """Return an Arrow array as a column that `formula.cells` reads like a pandas column of this type.
+    """Convert an Arrow array to an array or Categorical with the same cells as a pandas column of the same type.
 
     Nulls become missing values. Numbers and truth values stay numbers, decimals become the nearest floats, dates and
     times are in UTC, and strings become categories with a code for each row. A string that is not valid UTF-8 becomes a
     missing value, and so does every cell of a type without a counterpart in pandas: times without a date, durations,
-    lists, structures. No value can raise an error.
+    lists, structures. No value raises an error.
     """
     import pyarrow as pa
 
@@ -99,7 +99,7 @@ def _decoded(value: bytes | None) -> str | None:
 def _plain(array: Any) -> Any:
     """Return an Arrow array without dictionary or run-end encoding.
 
-    Strings and bytes get 64-bit offsets: with 32 bits, long cells could make it impossible to join arrays.
+    Strings and bytes get 64-bit offsets; 32-bit offsets would limit the total length of the cells of joined arrays.
     """
     import pyarrow as pa
     from pyarrow.compute import run_end_decode
@@ -124,12 +124,12 @@ def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class ByName:
-    """Columns of many rows by name, which are made in less time than a DataFrame.
+    """Columns by name, for many rows; they are faster to build than a DataFrame.
 
     Parameters
     ----------
     named : mapping of str to (ndarray or Series)
-        Arrays of numbers and truth values, and other cells as Series.
+        Columns of numbers or truth values as arrays, and all other columns as Series.
     rows : int
         Number of rows.
     """
@@ -148,7 +148,7 @@ Rows = pd.DataFrame | ByName
 
 
 def by_name(names: Sequence[str], arrays: Sequence[Any]) -> Rows:
-    """Return Arrow arrays as columns; a frame if there are few rows, because small frames are joined."""
+    """Return Arrow arrays as columns by name, or as a DataFrame if there are few rows (small DataFrames are joined)."""
     if not arrays or len(arrays[0]) <= FEW_ROWS:
         return frame_of(names, arrays)
     found = dict(zip(names, map(column, arrays), strict=True))

@@ -1,4 +1,4 @@
-"""Dask DataFrames: each partition is a part of the rows, and a single task reads it on the worker that has the part."""
+"""Dask DataFrames as sources of rows: one task reads each partition, on the worker that holds the partition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from privstats.errors import PrivacyError
 from privstats.gate.parts import Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
-# prefixes of the names of plan steps in Dask that neither select rows nor compute values
+# prefixes of the names of steps in a Dask query plan; these steps neither select rows nor compute values
 PLAIN_STEPS: tuple[str, ...] = (
     "ArrowStringConversion",
     "DelayedsExpr",
@@ -30,12 +30,12 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-CONVERTS = "pyarrow_strings_enabled"  # parameter of plan steps: whether to convert columns of objects to texts
-NAME = "privstats"  # name of the tasks of a pass
-JOINED_BYTES = 1 << 24  # Dask joins Parquet files of fewer bytes than this to one part, which copies their rows
-TASK_BYTES = 1 << 26  # largest total size, in bytes, of several parts that one task has in memory
-MESSAGES = set[str]()  # on a worker: names of the tasks of messages that wait for a thread or are running
-TRIES, PAUSE = 5, 0.3  # number of attempts to contact all workers; seconds in which Dask notices a lost worker
+CONVERTS = "pyarrow_strings_enabled"  # parameter of plan steps: whether object columns are converted to strings
+NAME = "privstats"  # prefix of the names of tasks
+JOINED_BYTES = 1 << 24  # Parquet files of fewer bytes are joined to one partition; their rows are copied
+TASK_BYTES = 1 << 26  # largest total size, in bytes, of several partitions that one task reads
+MESSAGES = set[str]()  # on a worker: names of waiting or running tasks that came in messages
+TRIES, PAUSE = 5, 0.3  # attempts to contact all workers; seconds within which Dask notices a lost worker
 
 
 @dataclass(eq=False, repr=False)
@@ -75,8 +75,9 @@ class DaskFrame:
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run a task on each partition of the rows; return the answers, one for each partition, in any order.
 
-        `told` is not called. Answers to tasks of the scheduler are returned one by one, so that the caller can show
-        progress; a pass whose answers come in messages is too short for a progress display.
+        The progress function `told` is not called. The answers of tasks that Dask's scheduler runs are returned one by
+        one, so that the caller can show progress. If all tasks are sent in messages (see `_on_workers`), the pass is
+        too short for a progress display.
         """
         client, what = client_of_dask(), (work.reads, work.unit)
         if what not in self._planned:
@@ -89,10 +90,10 @@ class DaskFrame:
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
         """Yield the answers of all parts; a worker gets its tasks in one message or from Dask's scheduler.
 
-        A worker that has at most one task for each of its threads gets one message, which takes less processor time
-        than tasks of the scheduler. The scheduler runs all other tasks, and the tasks of parts that a message has not
-        answered, because it can run the tasks of a lost worker on another worker. Its answers arrive one by one, so
-        that a pass over large parts shows progress.
+        A worker with at most one task for each of its threads gets these tasks in one message, which takes less
+        processor time than the scheduler. The scheduler runs all other tasks, and the tasks of parts that a message has
+        not answered, because the scheduler can run the tasks of a lost worker on another worker. Its answers arrive one
+        by one, so that a pass over large parts shows progress.
         """
         from distributed import wait
 
@@ -115,7 +116,7 @@ class DaskFrame:
 
     @contextmanager
     def _silent(self, client: Any) -> Iterator[None]:
-        """Silence the workers' logs and warnings until this source is deleted, at the end of a fit, or a pass fails."""
+        """Silence the workers' logs and warnings until a pass fails, or the fit ends and this source is deleted."""
         if self._silence is None:
             with ExitStack() as opened:
                 opened.enter_context(silent(client))
@@ -132,7 +133,7 @@ class DaskFrame:
         """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
         frame, parts = self.frame[list(work.reads)], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # longer than the name of every column, and so different from it
+            place = "place of " + "".join(work.reads)  # a new name: longer than every column name
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
@@ -145,7 +146,7 @@ class DaskFrame:
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
-        """Cache of partitions before they are loaded; a key is a pair (columns read, column of privacy units)."""
+        """Cache of partitions that are not loaded yet; a key is a pair (columns read, column of privacy units)."""
         return {}
 
     @cached_property
@@ -160,7 +161,7 @@ class DaskFrame:
 def tasks_of(
     loaded: Sequence[Any], places: Mapping[Any, Sequence[str]], sizes: Mapping[Any, int], threads: Mapping[str, int]
 ) -> dict[str, list[list[int]]]:
-    """Return the tasks of each worker, by address; a task is the list of the indices of the parts that it reads.
+    """Return the tasks of each worker, by address; a task is a list of indices of parts (partitions) to read.
 
     Small parts on one worker share a task, so that each thread of the worker has one task. The key "" stands for parts
     that have been lost.
@@ -170,7 +171,7 @@ def tasks_of(
     loaded : sequence of distributed.Future
         The parts.
     places, sizes : mapping
-        Addresses of the workers that have a part, and number of bytes of the part, by the part's key.
+        For each part, by its Dask key: addresses of the workers that hold the part, and size of the part in bytes.
     threads : mapping
         Number of threads of each worker, by address.
     """
@@ -222,7 +223,7 @@ async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any
 
 
 def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> list[Answer]:
-    """Return the answers of a task of a message, and remove the name of the task from `MESSAGES` at the end."""
+    """Run one task of a message and return its answers; at the end, remove the name of the task from `MESSAGES`."""
     try:
         return answers_of(work, [*parts], [*parts.values()])
     finally:
@@ -269,25 +270,26 @@ def client_of_dask() -> Any:
 
 
 def chooses_columns(frame: Any) -> bool:
-    """Return whether the plan of a Dask DataFrame keeps all rows of DataFrames or files, and only selects columns."""
+    """Return whether the query plan of a Dask DataFrame reads all rows of its source and only selects columns."""
     steps = list(frame.expr.walk())
     chosen = [step.operand(name) for step in steps for name in ("filters", "_partitions") if name in step._parameters]
     return not any(chosen) and all(type(step).__name__.startswith(PLAIN_STEPS) for step in steps)
 
 
 def decodes_texts(frame: Any) -> bool:
-    """Return whether Dask reads Parquet files by pyarrow's file systems: it then decodes the least and largest texts.
+    """Return whether Dask reads Parquet files by pyarrow's file systems, and so decodes minima and maxima of columns.
 
-    This fails at a text that is not valid UTF-8, in any column, so that a single row would decide whether a fit fails.
+    Decoding fails if the smallest or largest string of a column is not valid UTF-8. So a single row would decide
+    whether a fit fails.
     """
     return any(type(step).__name__ == "ReadParquetPyarrowFS" for step in frame.expr.walk())
 
 
 def as_given(frame: Any) -> Any:
-    """Return the Dask DataFrame without Dask's own conversion of object columns to texts.
+    """Return the Dask DataFrame without Dask's own conversion of object columns to strings.
 
-    The conversion fails at a cell that is no valid text, so that a single row would decide whether a fit fails. Without
-    it, cells are read as those of a pandas DataFrame.
+    The conversion fails at a cell that is not a valid string, so that a single row would decide whether a fit fails.
+    Without the conversion, cells are read like the cells of a pandas DataFrame.
     """
     from dask.dataframe.dask_expr import new_collection
 
@@ -295,7 +297,7 @@ def as_given(frame: Any) -> Any:
     for step in list(plan.walk()):
         if type(step).__name__ == "ArrowStringConversion":
             plan = plan.substitute(step, step.frame)
-        elif type(step).__name__ == "FromPandas":  # a reader of Parquet makes texts of valid and invalid cells alike
+        elif type(step).__name__ == "FromPandas":  # Parquet readers convert invalid strings, too
             plan = plan.substitute(step, step.substitute_parameters({CONVERTS: False}))
     return new_collection(plan)
 
@@ -347,7 +349,7 @@ def _have_ended(client: Any) -> bool:
 
 
 def _running(dask_worker: Any) -> set[tuple[int, str]]:
-    """Return a pair for each task that a worker is running or has to run.
+    """Return a pair for each task that a worker is running, or has received in a message and not begun.
 
     The pair is (0, name) for a task of a message, and (thread id, Dask key) for a task of the scheduler.
     """

@@ -37,7 +37,7 @@ class Shipped(ABC):
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return the task's answer for the part with index `number`; its `units` are None if the task fails."""
+        """Return the task's answer for the part with index `number`; an answer without results if the task fails."""
         try:
             keep_what_is_freed()
             with np.errstate(all="ignore"), part.alone:
@@ -57,8 +57,8 @@ class PassWork(Shipped):
     Parameters
     ----------
     first, design : RowMap
-        `first` is the first design of the fit, with which the used rows of each privacy unit were chosen. `design` is
-        the current design, which maps the rows in this pass.
+        Designs (maps from raw rows to numbers). `first`, the first design of the fit, determined the used rows of each
+        privacy unit; `design` maps the rows in this pass.
     neighbors : Neighbors
         Neighbouring relation, with the column of privacy units and the largest number of used rows per unit.
     key : bytes
@@ -112,7 +112,7 @@ class PartSums(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Taken(PassWork):
-    """A task that applies `take` to the vectors that `question` computes from each block of rows of a part."""
+    """A task that computes the vectors of the query `question`, and applies `take` to the vectors of each block."""
 
     question: Question
     take: Callable[[FloatArray], Any]
@@ -151,7 +151,7 @@ class InCell:
 
 
 class RowsElsewhere(BlockRows):
-    """Rows in several parts on a cluster, which a design maps to blocks; this process does not read the rows."""
+    """Rows in several parts on a cluster: the workers map rows to blocks of numbers, and this process reads no row."""
 
     turn = 0
 
@@ -191,7 +191,7 @@ class RowsElsewhere(BlockRows):
             yield answer
 
     def _tell(self, read: Callable[[int], None], answered: int) -> None:
-        """Call `read` with the total number of rows times the share of the parts that have answered.
+        """Report progress to `read`: the total number of rows times the share of the parts that have answered.
 
         The exact number of rows read so far is not reported, because the number of rows of a part is not public.
         """
@@ -200,7 +200,7 @@ class RowsElsewhere(BlockRows):
 
 
 class ValuesElsewhere(RowValues):
-    """Vectors of rows on workers, for use by mechanisms; a scan evaluates a function of the vectors on the workers."""
+    """Vectors of rows for mechanisms; the workers of a cluster hold the rows and evaluate functions of the vectors."""
 
     def __init__(self, rows: RowsElsewhere, question: Question) -> None:
         self._elsewhere, self._question, self._dim = rows, question, question.within.dim
@@ -214,7 +214,7 @@ class ValuesElsewhere(RowValues):
 
 
 class CellElsewhere(ValuesElsewhere):
-    """Vectors of the rows of one group, on workers; a scan evaluates a function of the vectors on the workers."""
+    """Vectors of rows in one group; the workers of a cluster hold the rows and evaluate functions of the vectors."""
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
         super().__init__(rows, question)
@@ -236,12 +236,12 @@ def open_rows(source: Any, *seen: Any) -> BlockRows:
 def check_place(source: Any, gathered: Any) -> None:
     """Raise an error if a method needs all rows in one process but the rows are on a cluster.
 
-    `gathered` has the reason and the remedy that the error states; None if the method does not need all rows.
+    `gathered` has the reason and the remedy for the text of the error; None if the method does not need all rows.
 
     Raises
     ------
     OptionError
-        It is raised before the ledger is charged.
+        If the method needs all rows in one process; raised before the ledger is charged.
     """
     if gathered is not None and elsewhere(source):
         raise OptionError(f"{gathered.need}, but the rows are on a cluster; give {gathered.cure}")
@@ -264,7 +264,7 @@ def _units_of(source: Any, unit: str) -> int:
 
 
 def count_units(unit: str, frames: Iterable[Rows]) -> int:
-    """Return the number of privacy units (persons) in some frames of rows."""
+    """Return the number of privacy units (persons) in DataFrames of rows; `unit` is the column that names the unit."""
     units = Units(unit, 1, b"")
     for frame in frames:
         units.of(frame[unit])

@@ -1,4 +1,4 @@
-"""Sources of rows for Arrow tables, paths and query plans of other engines, and the check that a plan is accepted.
+"""Sources of rows for Arrow tables, paths and query plans (polars, DuckDB, Dask, Spark), and checks of these plans.
 
 A plan that filters, samples, joins or computes raises an error, because its rows may differ from pass to pass and may
 depend on one another.
@@ -39,7 +39,7 @@ FILTERED = (
 
 
 def columnar(data: Any) -> Columnar | None:
-    """Return the source of an Arrow table, a path, or a plan of another engine; None for anything else.
+    """Return a source of rows for an Arrow table, a path or another engine's query plan; None for anything else.
 
     Raises
     ------

@@ -34,7 +34,7 @@ class File:
         self._file: IO[bytes] | None = None
 
     def put(self, item: T) -> partial[T] | None:
-        """Write an array, or a dataclass with arrays; return a function that reads `item`; None if the disk is full."""
+        """Write an array or a dataclass with arrays; return a function that reads it back; None if the disk is full."""
         try:
             written = None if self.full else _changed(item, self._write)
         except OSError:
@@ -90,7 +90,7 @@ def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _whole(step: Callable[[memoryview], int], flat: NDArray[Any]) -> None:
-    """Write or read all bytes of an array by repeated calls of `step`; a call returns the number of bytes done."""
+    """Write or read all bytes of an array by repeated calls of `step`, which returns the number of bytes done."""
     left = flat.view(np.uint8).data
     while left:
         done = step(left)

@@ -100,8 +100,8 @@ class Conversation(ABC):
     Attributes
     ----------
     turns : list of int
-        For each design, in the order of use: number of calls (of this object or of `together`) that asked queries. A
-        call asks one query, or several queries in one pass over the rows.
+        For each design, in the order of use: number of calls that asked queries. A call (of this object, or of
+        `together`) asks one query, or several queries in one pass over the rows.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -197,7 +197,7 @@ class Conversation(ABC):
         """
 
     def through(self, design: RowMap) -> None:
-        """Map the rows to blocks with another design from now on; this design may depend on releases.
+        """From now on, map the rows to blocks of numbers with another design, which may depend on releases.
 
         The selection of rows from each privacy unit does not change.
         """
@@ -269,7 +269,7 @@ class Conversation(ABC):
 
 
 class Gate(Conversation):
-    """The gate of a real fit, which answers each planned query of the data at most once, in the chosen algorithm.
+    """The gate of a real fit: it answers each planned query at most once, and only queries of the chosen algorithm.
 
     Parameters
     ----------
@@ -327,9 +327,9 @@ class Gate(Conversation):
         return promise
 
     def _homes(self, planned: Planned) -> set[str]:
-        """Return the branches (alternative algorithms) whose budgets include a query.
+        """Return the branches (alternative algorithms) for which the budget of a query is planned.
 
-        The set is empty if the budget of every branch includes the query.
+        The set is empty if the budget is planned for every branch.
         """
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]

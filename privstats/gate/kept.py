@@ -13,8 +13,8 @@ from weakref import WeakSet
 
 from privstats.gate.files import File
 
-INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, for data in memory and for other data
-BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for blocks, vectors, and vectors by group
+INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, if the rows are in memory, and if not
+BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for blocks of rows, vectors, and vectors by group
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Memory:
 
 
 class Kept(Generic[T]):
-    """Items computed in one pass over the rows and kept for later passes; if there is no room, each pass computes them.
+    """Items computed in one pass over the rows and kept for later passes; without room, each pass computes them again.
 
     Parameters
     ----------

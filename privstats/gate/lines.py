@@ -29,7 +29,7 @@ PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines with only these bytes are s
 
 @dataclass(eq=False, repr=False)
 class TextLines:
-    """The lines of a file below its header; the file must not change during a call.
+    """A text file as a source of rows: the lines below its header; the file must not change during a call.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class TextLines:
         return sum(map(len, self._lines()))
 
     def head(self) -> pd.DataFrame:
-        """Return a frame without rows, whose columns all have type float.
+        """Return a DataFrame without rows, whose columns all have type float.
 
         A text file has no column types. Since every column has type float, the use of a column in the formula alone
         decides whether bounds or levels must be declared.
@@ -97,7 +97,7 @@ class TextLines:
 
 
 def text_lines(path: str) -> TextLines | None:
-    """Return the source of a path with the extension of a text file; None for any other path.
+    """Return the source of the rows of a text file (.csv, .tsv); None for a path with another extension.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def text_lines(path: str) -> TextLines | None:
 
 
 def file_at(path: str) -> IO[bytes]:
-    """Open a file for reading, decompressed if it ends in .gz."""
+    """Open a file for reading; a file whose name ends in .gz is decompressed."""
     return gzip.open(path) if path.lower().endswith(".gz") else Path(path).open("rb")  # type: ignore[return-value]
 
 
@@ -146,7 +146,7 @@ def pin_of(path: str) -> tuple[int, ...]:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Return the lines without line-end characters, in batches; text after the last line end is a line if not empty.
+    """Yield the lines of a file in batches, without line ends; text after the last line end is a line if not empty.
 
     A line of more than `LONGEST` bytes is replaced by a malformed line, and is never in memory as a whole.
     """

@@ -13,7 +13,7 @@ import pandas as pd
 from privstats.errors import PrivacyError, SourceChangedError
 
 PATIENCE, BETWEEN_LOOKS = 30, 0.2  # seconds: longest wait for running tasks of a failed pass, and time between checks
-CELL_BYTES = 9  # bytes of a cell as a number or code, and of a row's mark in the mask of used rows
+CELL_BYTES = 9  # bytes per cell in a block: 8 for a number or code, and 1 for the mask of used rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +38,7 @@ class Answer:
 
 
 class PartRows:
-    """The rows of a part as a source, which a worker holds in memory.
+    """Source of the rows of one part, which a worker holds in memory.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class PartRows:
 
     @property
     def most(self) -> int:
-        """Largest size of the blocks that are kept, in bytes; rows without transformed columns always fit."""
+        """Memory limit, in bytes, of the blocks kept between passes; blocks without transformed columns always fit."""
         return CELL_BYTES * sum(frame.size for frame in self.frames)
 
     def steady(self) -> bool:
@@ -74,10 +74,10 @@ class PartRows:
 
 
 class RowPart:
-    """One part of the rows on its machine, with the blocks to which designs have mapped the rows; a copy has no blocks.
+    """One part of the rows on its machine, with blocks of numbers computed from the rows; a copy has no blocks.
 
-    The blocks refer to the rows but not to the part. Without such a cycle of references, the memory of a part is free
-    as soon as the worker releases the part; otherwise it would be free when Python next searches for cycles.
+    The blocks refer to the rows but not to the part. Without such a cycle of references, the memory of a part is freed
+    as soon as the worker releases the part; with a cycle, it would be freed when Python next searches for cycles.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ class Elsewhere(Protocol):
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Return the answers of completed tasks in any order, one from each part.
 
-        A source that returns all answers at once calls `told` with the number of parts that have answered so far;
-        `told` is None if no progress is shown.
+        A source that returns all answers at once reports progress: it calls `told` with the number of parts that have
+        answered so far. `told` is None if no progress is shown.
         """
 
 

@@ -63,12 +63,12 @@ class Question:
 
     @property
     def kind(self) -> str:
-        """Kind of the query of the data, as a printed plan shows it."""
+        """Kind of the query in a printed plan: "sum" or "values"."""
         return type(self).__name__.lower()
 
     @property
     def adds_up_units(self) -> bool:
-        """Whether the vectors of a privacy unit's rows are added, and the sum is then projected into the set."""
+        """Whether the vectors of a privacy unit's rows are added, and their sum is projected into the set `within`."""
         return False
 
     def inside(self, radius: float) -> Self:
@@ -121,7 +121,7 @@ class AnyMechanism(Protocol):
     """Interface of a privacy mechanism, which adds noise; mechanisms with the same options compare equal."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Any:
-        """Return the law of the noise for a budget, a set and a neighbouring relation; None if rows determine it."""
+        """Return the noise law for a budget, a set and a neighbouring relation; None if the law depends on the rows."""
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
         """Return the release `name`: the exact answer, a `Total` or `RowValues`, with noise drawn from `rng`.
@@ -132,7 +132,7 @@ class AnyMechanism(Protocol):
 
 
 class Laws(Protocol):
-    """Interface that gives the noise laws of queries of the data which have not been asked."""
+    """Interface that returns the noise law of a planned query before the query is asked."""
 
     def law(self, question: Question, *, by: Any) -> Any:
         """Return the law of the noise in a planned query's release, at no cost; None if the law depends on the rows."""
@@ -157,7 +157,7 @@ class Ask(Laws, Protocol):
         """
 
     def through(self, design: Any) -> None:
-        """Map the same rows to blocks with another design from now on, for instance a design with released bounds."""
+        """From now on, map the same rows to blocks of numbers with another design, such as one with released bounds."""
 
     def close(self) -> None:
         """Accept no more queries of the data: inference follows, and a trial run of the estimator may end here."""

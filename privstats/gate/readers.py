@@ -1,4 +1,4 @@
-"""Readers: functions or objects that return the frames of rows again in each pass, so that not all rows are in memory.
+"""Readers: functions or objects that return DataFrames of rows anew in each pass; not all rows are in memory at once.
 
 Before the ledger is charged, a reader gives only public information: the columns, and the number of rows or of privacy
 units if all neighbouring data sets have the same number. The texts of errors and warnings of a reader are not public
@@ -34,7 +34,7 @@ def plainly(work: Callable[[], Any]) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Batches:
-    """DataFrames of rows that a user's function returns again in each pass over the rows; not all are in memory.
+    """Source of rows: DataFrames that a user's function returns anew in each pass; not all are in memory at once.
 
     Before the passes of the fit, another pass reads the columns from the first frame. This pass reads the remaining
     frames only if the number of rows is needed. Errors in this pass are not shown, because their texts may depend on
@@ -57,11 +57,11 @@ class Batches:
     in_memory = False
     asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls `make` before the charge to the ledger
     _head: pd.DataFrame | None = field(default=None, init=False)
-    _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass
+    _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass; -1 before it
     _pass: Generator[Any, None, None] | None = field(
         default=None, init=False
     )  # generator of the first pass, while this pass is open
-    _next: Iterable[Rows] | None = field(default=None, init=False)  # frames of the next pass
+    _next: Iterable[Rows] | None = field(default=None, init=False)  # result of `make` for the next pass
 
     @property
     def n(self) -> int:
@@ -98,7 +98,7 @@ class Batches:
             yield from joined(frames)
 
     def _begin(self, names: Sequence[str] | None) -> Iterable[Rows]:
-        """Return the frames of a new pass over the rows."""
+        """Return the DataFrames of rows for a new pass."""
         return self.make()
 
     @staticmethod
@@ -129,9 +129,9 @@ class Batches:
 
 
 def joined(frames: Iterable[Any]) -> Iterator[Rows]:
-    """Yield the frames; small frames with columns of the same types are joined, up to `READ_ROWS` rows.
+    """Yield DataFrames of rows; small ones with columns of the same types are joined, up to `READ_ROWS` rows.
 
-    A larger frame, or a `ByName`, is yielded before the next one is read, while its cells are in the processor's cache.
+    A larger DataFrame (or `ByName`) is yielded before the next is read, while its cells are in the processor's cache.
     """
     waiting: list[pd.DataFrame] = []
     for frame in frames:
@@ -194,7 +194,7 @@ class ColumnReader(Own):
 
 
 def reader_of(data: Any) -> Batches:
-    """Return the reader of the argument `data` if it is not a DataFrame.
+    """Return the reader for the argument `data` of a fit, which is not a DataFrame.
 
     Raises
     ------

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class DrawnRows(RowMap, Protocol):
-    """A design that can draw synthetic rows from its domain."""
+    """A design (map from rows to numbers) that can draw synthetic rows from its declared domain."""
 
     def draw(self, n: int, rng: Any) -> pd.DataFrame:
         """Return n synthetic rows, drawn with the random generator `rng`."""
@@ -200,7 +200,7 @@ class _ManyValues(RowValues):
 
 @dataclass(frozen=True, eq=False)
 class _Frames:
-    """A source of rows: a few frames in memory, each read as one block."""
+    """A source of rows: a few DataFrames in memory, each read as one block."""
 
     frames: tuple[pd.DataFrame, ...]
     columns = ()
@@ -241,7 +241,7 @@ class Audit:
 
     @classmethod
     def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams) -> Audit:
-        """Return the audit with rows drawn from the design's domain."""
+        """Return an audit on synthetic rows, which are drawn from the declared domain of the design."""
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _synthetic_units(len(frame))

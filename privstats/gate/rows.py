@@ -29,7 +29,7 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # collected vectors are added when (their entries) / (entries of their sum) reaches this limit
+GATHERED = 8  # collected vectors are added when the ratio of their entries to the entries of the sum reaches this limit
 LARGEST_STEPS = 1 << 40  # largest entry of a row's vector, in grid steps; it is 2^10 times the largest entry of any set
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
@@ -37,7 +37,7 @@ UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the r
 
 
 class RowMap(Protocol):
-    """A row-wise map from raw columns to blocks of rows.
+    """A design: a row-wise map from raw columns to blocks (numbers, and codes of factor levels).
 
     A block depends only on the cells of the columns in `reads`, clamped to the bounds or levels in `domain`. `complete`
     is True if every row is used, whatever its cells contain.
@@ -113,7 +113,7 @@ class BlockRows:
         return [one.total() for one in sums]
 
     def accumulator(self, question: Sum) -> Plain | Fold:
-        """Return an accumulator of the total of a query, starting at 0; accumulators of other rows may be merged."""
+        """Return an accumulator of the total of a query, starting at 0; accumulators of disjoint rows can be merged."""
         folded = question.folded and self.neighbors.unit is not None
         return Fold(question, self.neighbors.rows_per_unit) if folded else Plain(question)
 
@@ -304,7 +304,7 @@ class RowValues:
         return map(take, self._kept.again(self.made()))
 
     def made(self) -> Iterator[FloatArray]:
-        """Compute the vectors of the rows that are used, and keep none of them."""
+        """Compute the vectors of the rows that are used, block by block, without keeping the vectors."""
         for block, units in self._rows.blocks():
             yield self._question.within.project(counting(self._question, block, units)[0])
 

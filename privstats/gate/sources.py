@@ -13,7 +13,7 @@ from privstats.gate.readers import Batches, reader_of
 
 
 class Passes(Protocol):
-    """Interface of rows that are read in several passes.
+    """Interface of a source whose rows are read in several passes.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Source(Passes, Protocol):
     """Interface of a source of rows with names and types of columns."""
 
     def head(self) -> pd.DataFrame | None:
-        """Return a frame without rows that has the columns and their public types; None if there is no such frame."""
+        """Return a DataFrame without rows: names and types of columns, which are public; None if they are unknown."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +81,7 @@ class Unread:
 
 
 def source_of(data: Any) -> Source:
-    """Return the source of the argument `data` of a function.
+    """Return the source of rows for the argument `data` of a fit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Spark DataFrames: each partition is a part of the rows, and a single task reads it on the executor with the part."""
+"""Spark DataFrames as sources of rows: one task reads each partition, on the executor that holds the partition."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from privstats.gate.arrow import frame_of, frames_of, whole_batches
 from privstats.gate.parts import BETWEEN_LOOKS, Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
-# names of plan steps in Spark that neither select rows nor compute values, and names of accepted file formats
+# names of steps in a Spark query plan that neither select rows nor compute values; names of accepted file formats
 KNOWN_STEPS = {"LocalRelation", "LogicalRDD", "LogicalRelation", "Project", "Repartition", "SubqueryAlias", "View"}
 FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}
 ANSWER = "part long, rows long, digest binary, units binary"
 PACKED, PLACE = "rows binary", "place"
-GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # setting: whether types are inferred from folders
+GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # Spark setting: column types from folder names
 
 GROUP = "spark.jobGroup.id"
 
@@ -65,7 +65,8 @@ class SparkFrame:
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run a task on each partition of the rows; return the answers, one for each partition.
 
-        `told` is called with the number of partitions that have answered so far; None if no progress is shown.
+        The progress function `told` is called with the number of partitions that have answered so far, unless it is
+        None.
         """
         with log_shut(self.frame):
             loaded = self._load(work)
@@ -75,7 +76,7 @@ class SparkFrame:
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
-        """Return the requested columns, each batch packed into one cell; all rows of a person are in one partition."""
+        """Return the columns for a task, each batch packed into one cell; all rows of a person are in one partition."""
         what = (work.reads, work.unit)
         if what not in self._loaded:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
@@ -96,7 +97,7 @@ class SparkFrame:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartTask:
-    """A function of the Arrow batches of a partition, which Spark calls and which runs the task `work` on the rows."""
+    """Function that Spark calls with the Arrow batches of a partition; it runs the task `work` on the rows."""
 
     work: Work
 
@@ -177,7 +178,7 @@ def _number() -> int:
 
 
 def _types(frame: Any) -> list[Any]:
-    """Return the Arrow types of the columns; a type that Arrow lacks becomes null, whose cells are missing."""
+    """Return the Arrow types of the columns; a type without an Arrow counterpart becomes null (all cells missing)."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_type
 
@@ -191,7 +192,7 @@ def _types(frame: Any) -> list[Any]:
 
 
 def takes_columns(frame: Any) -> bool:
-    """Return whether a Spark plan keeps all rows of frames, Parquet files or ORC files, and only selects columns."""
+    """Return whether a Spark query plan reads all rows of a frame, Parquet or ORC files, and only selects columns."""
     plain = all(
         _name(step) in KNOWN_STEPS and all(map(_is_column, _each(step.expressions()))) for step in steps_of(frame)
     )
@@ -278,7 +279,7 @@ def log_shut(frame: Any) -> Iterator[None]:
 def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[None]:
     """While a job runs, call `told` with the number of parts that have answered, from another thread.
 
-    Stages before the last one load the rows and do not count.
+    Spark stages before the last stage load the rows and are not counted.
     """
     tracker, group, over = context.statusTracker(), context.getLocalProperty(GROUP), threading.Event()
     earlier = set(tracker.getJobIdsForGroup(group))

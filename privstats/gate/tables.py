@@ -167,7 +167,7 @@ class ParquetFiles:
 
 
 def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """Return path, size, time of change, number of row groups and number of rows of each file."""
+    """Return the path, size, time of change, number of row groups and number of rows of each file."""
     found = []
     for file in files:
         info = file.filesystem.get_file_info(file.path)
@@ -215,7 +215,7 @@ def _common(kinds: set[Any]) -> Any:
 
 
 def parquet_files(path: str) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the Parquet files at a path, which may be a folder or have wildcards, and the keys in folder names."""
+    """Return the Parquet files at a path, which may be a folder or have wildcards, and the keys in its folder names."""
     from pyarrow.dataset import ParquetFileFormat
     from pyarrow.fs import LocalFileSystem
 

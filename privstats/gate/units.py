@@ -55,7 +55,7 @@ class Units:
         self.counting: NDArray[np.int32] | None = None  # index of each row's unit, in source order; -1 if not used
 
     def of(self, column: pd.Series) -> IntArray:
-        """Return the index of each row's privacy unit (person); -1 for a row without a usable name of a unit."""
+        """Return the index of each row's privacy unit (person); -1 for a row whose unit name is missing or invalid."""
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
             names = np.asarray(column, dtype=float)
             usable = np.abs(names) < LARGEST_NAME

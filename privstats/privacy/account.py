@@ -123,7 +123,7 @@ class Account:
         self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
-        """Raise an error for an entry of a kind that cannot be charged to the budget, or that costs more than is left.
+        """Raise an error if an entry costs more than the rest of the budget, or is of a kind that cannot be charged.
 
         `before` has all earlier entries, whose joint cost has been spent.
         """

@@ -204,7 +204,7 @@ def _largest(promises: Sequence[Promise]) -> Promise:
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
     """Return the guarantees, translated to one neighbouring relation.
 
-    It is the first neighbouring relation of a guarantee to which all guarantees can be translated.
+    It is the first of the guarantees' neighbouring relations to which all guarantees can be translated.
     """
     for wanted in promises:
         try:
@@ -322,13 +322,13 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
 def repeated(one: LossDistribution, times: int, delta: float) -> LossDistribution:
     """Return an upper bound for the composition of `times` copies of a privacy-loss distribution.
 
-    At every eps >= 0 the delta of the bound is at least the delta of the composition, and the two are nearly equal at
-    the eps at which they are about `delta`. Probabilities p(l) of a loss l
-    are tilted, ``p(l) e^(tilt l) / M`` with normalising constant M, so that losses that matter at `delta` are common;
-    they are convolved by a Fourier transform and tilted back, so that small deltas keep their digits. The transform is
-    periodic; its range leaves at most `WRAPPED` of the tilted distribution beyond either end (Chernoff's bound).
-    Probability above the range counts as failure. Probability below the range, of negative losses, reappears at the
-    upper end of the range, where it can only increase delta.
+    At every eps >= 0 the delta of the bound is at least the delta of the composition. The two deltas are nearly equal
+    at the eps at which they are about `delta`. The probabilities p(l) of the losses l are exponentially tilted, ``p(l)
+    e^(tilt l) / M`` with the normalising constant M, so that the losses that matter at `delta` are common. The tilted
+    probabilities are convolved by a Fourier transform and tilted back, so that small deltas keep their digits. The
+    transform is periodic; its range leaves a probability of at most `WRAPPED` of the tilted distribution beyond either
+    end (Chernoff's bound). Probability above the range counts as failure. Probability below the range, of negative
+    losses, reappears at the upper end of the range, where it can only increase delta.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # palette of Okabe and It
 LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
 HATCHES = ("", "//", "..", "xx")
 LETTERS = 11  # assumed number of letters per inch of a title
-LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # type I errors of a curve's points
+LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # type I errors of a curve's plotted points
 
 
 def new_axes(width: float, height: float) -> Axes:
@@ -53,7 +53,7 @@ def draw_tradeoff(
 ) -> Axes:
     """Draw a trade-off function; on empty axes, also draw the line of perfect privacy and a title.
 
-    The title names the rows that the guarantee protects, `about`.
+    `about` names the rows that the guarantee protects; it is part of the title.
     """
     if ax is None:
         ax = new_axes(5.2, 5.4)

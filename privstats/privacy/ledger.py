@@ -135,7 +135,7 @@ def identity(account: Account) -> str:
 
 
 def user() -> str:
-    """Return the name of the user of this machine; an empty text if the name is unknown."""
+    """Return the name of the user of this machine; an empty string if the name is unknown."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

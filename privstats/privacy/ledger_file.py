@@ -46,7 +46,7 @@ CREATE TRIGGER no_deletion BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'e
 
 
 def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tuple[Promise, LedgerFile]:
-    """Return the budget of the ledger at `path`, and its file, which is created if there is none.
+    """Open the ledger in the file at `path`, which is created if it is missing; return the budget and the file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Parts of a ledger's budget for single analysts: their charges count in the part and in the whole."""
+"""Parts of a ledger's budget for single analysts: each charge counts against the part and against the whole budget."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # queries with their 
 
 
 class Prepaid(Ledger):
-    """A ledger for several fits of one study, whose charges were all made in advance.
+    """A ledger for several fits of one study; all fits are charged in advance.
 
     Parameters
     ----------

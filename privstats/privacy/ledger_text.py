@@ -1,4 +1,4 @@
-"""Entries of a ledger as text, restored exactly, each with a digest of all entries up to it."""
+"""Conversion of ledger entries to JSON and back without loss; digests that cover an entry and all earlier entries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def entry_as_text(entry: Entry) -> str:
 
 
 def entry_of_text(text: str) -> Entry:
-    """Return the entry that `entry_as_text` wrote as this text."""
+    """Return the entry from its JSON text, written by `entry_as_text`."""
     time, analyst, call, method, parts = json.loads(text)
     return Entry(call, method, tuple((name, _read(promise)) for name, promise in parts), analyst, time)
 
@@ -44,7 +44,7 @@ def promise_as_text(promise: Promise) -> str:
 
 
 def promise_of_text(text: str) -> Promise:
-    """Return the privacy guarantee that `promise_as_text` wrote as this text."""
+    """Return the privacy guarantee from its JSON text, written by `promise_as_text`."""
     return _read(json.loads(text))
 
 

@@ -156,11 +156,11 @@ class Promise(ABC):
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return a guarantee for neighbours that implies this guarantee for data sets k steps apart."""
+        """Return a guarantee for neighbours that implies this guarantee for data sets k steps apart (group privacy)."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
-        """Return the guarantee that follows for data sets k steps apart; each step leads to a neighbour."""
+        """Return the guarantee implied for data sets k steps apart (group privacy); a step leads to a neighbour."""
 
     @abstractmethod
     def as_pure(self) -> PureDP:
@@ -190,7 +190,7 @@ class Promise(ABC):
         """Return the (eps, delta) guarantee with the smallest eps that this guarantee implies at `delta`."""
 
     def kept_by(self, *mechanisms: Any) -> Promise:
-        """Return the joint guarantee of the given mechanisms, among which this guarantee is divided.
+        """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
         It is this guarantee itself. For `ZeroCDP` it may be a stricter guarantee, in mu or eps.
         """
@@ -361,7 +361,7 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return the guarantee for neighbours that implies this guarantee for data sets k steps apart.
+        """Return the guarantee for neighbours that implies this guarantee for data sets k steps apart (group privacy).
 
         It is (eps / k, delta / S), with S the sum of e^(i eps / k) over i = 0, ..., k - 1.
         """
@@ -369,7 +369,7 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps / k, delta=self.delta / total)
 
     def of_group(self, k: int) -> ApproxDP:
-        """Return the guarantee that follows for data sets k steps apart.
+        """Return the guarantee implied for data sets k steps apart (group privacy).
 
         It is (k eps, delta S), with S the sum of e^(i eps) over i = 0, ..., k - 1.
         """
@@ -520,7 +520,7 @@ class ZeroCDP(Promise):
         return GaussianDP(math.sqrt(2 * self.rho), self.neighbors)
 
     def kept_by(self, *mechanisms: Any) -> Promise:
-        """Return the joint guarantee of the given mechanisms, among which this guarantee is divided.
+        """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
         It is a guarantee in mu if all noise is normal: mu^2 adds up as rho = mu^2 / 2 does, even if later parts depend
         on earlier releases (Smith and Thakurta 2022). It is a guarantee in eps for a single eps-DP mechanism. Otherwise

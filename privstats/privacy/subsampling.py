@@ -42,7 +42,7 @@ NEAR, CLOSE = 0.05, 1e-4  # first step, and tolerance, of the search for the log
 
 
 def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
-    """Return the smallest known delta at `eps` of `steps` noisy steps on subsamples.
+    """Return the smallest delta for which `steps` noisy steps on random subsamples are known to be (eps, delta)-DP.
 
     For one step it is exactly ``q delta_G(log(1 + (e^eps - 1) / q))``, with delta_G(eps) the delta of normal noise.
 
@@ -93,7 +93,9 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
 
 
 def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
-    """Return the smallest known eps at `delta` of `steps` noisy steps on subsamples: `sampled_delta` inverted.
+    """Return the smallest eps for which `steps` noisy steps on random subsamples are known to be (eps, delta)-DP.
+
+    The function is the inverse of `sampled_delta` in eps.
 
     Parameters
     ----------

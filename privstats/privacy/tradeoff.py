@@ -30,7 +30,7 @@ def mills(u: ArrayLike) -> FloatArray:
 
 
 def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
-    """Return the delta of the pair of laws (Q, P) at `eps`, from the delta of the pair (P, Q) at -eps, `mirrored`.
+    """Return the delta at `eps` of the pair of laws (Q, P), from `mirrored`, the delta at -eps of the pair (P, Q).
 
     The delta is the hockey-stick divergence: the smallest delta for which the pair satisfies the (eps, delta) bound.
     """
@@ -38,7 +38,7 @@ def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
 
 
 def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile (delta at `eps`) of N(mu, 1) against N(0, 1), which mu-GDP implies.
+    """Privacy profile of mu-GDP: the delta at `eps` of N(mu, 1) against N(0, 1).
 
     It is ``Phi(-u) - e^eps Phi(-v)`` at ``u, v = eps / mu -+ mu / 2`` (Dong, Roth and Su 2022, Corollary 2.13),
     computed as ``phi(u) [R(u) - R(v)]`` with R the Mills ratio, so that small deltas keep their digits.

@@ -133,8 +133,9 @@ class Set(ABC):
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         """Return the weights of the coordinates of a total, shape (size,); a larger weight means less noise.
 
-        The sensitivity is the sensitivity of the total times these weights, in the given norm. Weights above 1 are used
-        if they do not raise the sensitivity. The weights for "replace" (`exchange`) and "add_remove" may differ.
+        The stated sensitivity holds for the total after each coordinate is multiplied by its weight, in the given norm.
+        Weights above 1 are used if they do not raise the sensitivity. The weights for "replace" (`exchange`) and
+        "add_remove" may differ.
         """
         return np.ones(self.size)
 
@@ -153,7 +154,7 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the entry of `lengths` for the given norm: the largest value of this norm over all contributions.
+    """Return the entry of `lengths` for the given norm, such as the largest length of a contribution in this norm.
 
     Raises
     ------

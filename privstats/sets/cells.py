@@ -1,4 +1,4 @@
-"""Sets whose members contribute to one cell each (a factor level, an interval of norms), and sets of real values."""
+"""Sets of vectors that each contribute to one cell (a factor level, an interval of norms), and sets of real values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthog
 
 
 class OneHot(Set):
-    """Base class of sets of indicator vectors of `size` categories (cells); a projected row is a category's number.
+    """Base class of sets of indicator vectors of `size` categories (cells); a projected row is a category number.
 
     A contribution is a unit vector: 1 in the row's cell, 0 elsewhere. Its length is 1. Two contributions differ by at
     most 2 (l1), sqrt 2 (l2) or 1 (linf), and by 0 if there is only one cell.
@@ -118,7 +118,7 @@ class Shells(OneHot):
         return self.edges[-1]
 
     def project(self, rows: FloatArray) -> FloatArray:
-        with np.errstate(all="ignore"):  # the squared norm of a row may be infinite, or NaN: the first shell
+        with np.errstate(all="ignore"):  # an infinite squared norm is in the last shell, NaN in the first
             squared = squared_length(rows)
         beyond = (squared > edge for edge in np.square(self.edges[:-1]))
         shells = sum(beyond, np.zeros(len(rows), dtype=np.min_scalar_type(self.size)))
@@ -208,8 +208,8 @@ class Line(Set):
     dim : int
         Number of coordinates of a value, all of them in this range.
     about : tuple of float
-        Approximate number of values, in each cell if there are several: public, or released before. It is not a bound;
-        a mechanism may use it to decide which candidates are worth considering.
+        Approximate number of values, one number for each cell: public, or from earlier releases. The numbers are not
+        bounds; a mechanism may use them to decide which candidates are worth considering.
     """
 
     low: float

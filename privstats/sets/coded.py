@@ -96,9 +96,9 @@ class CodedProducts(BoxProducts):
 
 @dataclass(frozen=True)
 class LevelProducts(Products):
-    """Second moments of m-vectors that begin with one entry per factor level, of which at most one is not zero.
+    """Second moments of m-vectors; of the first `levels` entries, one per factor level, at most one is nonzero.
 
-    The number of these entries is `levels`. The norm of a vector is at most `radius`.
+    The norm of a vector is at most `radius`.
 
     The row function returns a short form of the vector: the index of the nonzero entry among the first `levels`, the
     value of this entry, and all entries after the first `levels`. For any values that the row function returns,

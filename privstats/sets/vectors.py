@@ -145,7 +145,7 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """Index of the released product for each matrix entry, shape (order, order); -1 if it is not released."""
+        """For each matrix entry, shape (order, order): index of the released product; -1 if it is not released."""
         i, j = self.pairs
         place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
@@ -501,7 +501,7 @@ def under_the_first(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Squares(Set):
-    """Rows (1, u) with ``|u| <= 1`` in k columns; a contribution has the values u and their squares u^2.
+    """Rows (1, u), u a vector of k values in [-1, 1]; a contribution has the values u and their squares u^2.
 
     If `counted`, a contribution begins with the 1, so that the number of rows is released, too. The contribution of a
     row of weight h in [0, 1] is (h, h u, h u^2), a point of the segment between zero and (1, u, u^2).

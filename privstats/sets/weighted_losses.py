@@ -13,7 +13,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # factor applied to shortened x and lowered weights, so that rounding errors cannot exceed a bound
+MARGIN = 1 - 1e-14  # factor of shortened x and of lowered weights, so that they satisfy their bounds despite rounding
 LARGEST = 1e150  # limit to which the absolute values of entries are clamped first, so that squares are finite
 
 
@@ -33,7 +33,8 @@ class WeightedLosses(Set):
     m : int
         Number of entries of x.
     loss : RowLoss
-        The loss l, with bounds `max_slope`, `max_curvature`, `steepest` and `frontier` for any y in the range.
+        The loss l, with bounds on its slope (`max_slope`), on its curvature (`max_curvature`, `steepest`) and on both
+        together (`frontier`), for any y in the range.
     radius : float
         Largest ``w |x|``, in the norm `geometry`.
     curvature : float
