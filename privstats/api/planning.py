@@ -1,4 +1,4 @@
-"""The function `plan`: the list of all queries of a fit, with the budget of each query, made without data."""
+"""The function `plan`, which lists all queries of a fit with their budgets, without reading data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def _bound_first(declaration: Callable[P, R]) -> Callable[P, R]:
-    """Wrap the function `plan`, so that the error of a call without the first argument names this argument."""
+    """Wrap the function `plan`: a call without a valid first argument raises an error that asks for this argument."""
     signature = inspect.signature(declaration)
 
     @functools.wraps(declaration)

@@ -121,7 +121,7 @@ def dp_lm(
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound : float, optional
         For "kng", "expmech" and "objpert": bound on the sum of the absolute coefficients, with predictors scaled to
-        [-1, 1] and the response measured in half-ranges.
+        [-1, 1] and the response in units of half its range.
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     ridge : float or "adaptive", optional
@@ -290,7 +290,7 @@ def dp_rq(
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound : float, optional
         For "kng" and "expmech": bound on the sum of the absolute coefficients, with predictors scaled to [-1, 1] and
-        the response measured in half-ranges.
+        the response in units of half its range.
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional

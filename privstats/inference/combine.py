@@ -32,8 +32,8 @@ def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
     Parameters
     ----------
     estimates : sequence of Estimate
-        Estimates with equal coefficient names. An estimate without any interval gets no weight, unless it is a
-        `NormalEstimate`: then some linear combinations may be identified.
+        Estimates with equal coefficient names. An estimate without any interval gets no weight, with one exception: a
+        `NormalEstimate` without intervals may still determine some linear combinations of the coefficients.
     same : bool
         True if the estimates are from the same rows and have a common sampling error; False if they are from disjoint
         sets of rows.
@@ -72,11 +72,11 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 
 
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
-    """Return the notes of several fits, joined; notes of one kind about the same coefficients appear once.
+    """Merge the notes of several fits; notes of one kind about the same coefficients become one note.
 
-    The text of a note begins with the number of the first fit that has the note, and with the number of further fits
-    that have the same note. A note on coefficients that its fit does not report is left out if another fit reports the
-    coefficients.
+    The text of a merged note begins with the number of the first fit with the note, and the count of further fits with
+    the same note. If a fit does not report some coefficients, its note about these coefficients is left out if another
+    fit reports them.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
 
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return diagnostics of a pooled fit: the largest `noise_to_signal`, and the root mean squared residual scale."""
+    """Return diagnostics of pooled fits: largest ratio of noise to information, and root mean square residual scale."""
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):
         values = np.array([one[name] for one in each if name in one])

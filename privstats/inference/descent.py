@@ -1,6 +1,6 @@
-"""Error of the last iterate of a noisy descent: covariance of the noise, and remaining part of the starting error.
+"""Error of the last iterate of noisy gradient or Newton steps: noise covariance, and remaining starting error.
 
-The starting error is the difference of the starting value from the minimiser.
+The starting error is the difference between the starting value and the minimiser.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
     Returns
     -------
     covariance : ndarray, shape (c, c)
-        Result C of the recursion ``C <- R C R' + s^2 S S'`` with ``R = I - S M``, which begins at 0.
+        Result C of the recursion ``C <- R C R' + s^2 S S'`` over the steps, from C = 0, with ``R = I - S M``.
     left : ndarray, shape (c, c)
-        Product of the matrices R, which maps the starting error to the error of the last iterate. If the steps diverge,
-        the identity is returned, with a covariance of zero.
+        Product of the matrices R of all steps, which maps the starting error to the error of the last iterate. If the
+        steps diverge, `left` is the identity and `covariance` is zero.
     """
     c = len(M)
     covariance, left = np.zeros((c, c)), np.eye(c)
@@ -48,7 +48,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the error of the last iterate that is due to the start theta = 0, and directions with unknown error.
+    """Return the part of the last iterate's error caused by the start theta = 0, and directions in which it is unknown.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     Returns
     -------
     lag : ndarray, shape (c,)
-        Error of the last iterate, ``left (I - left)^-1 theta``, in the directions with a known error.
+        Error of the last iterate, ``left (I - left)^-1 theta``, in the directions in which this error is known.
     unknown : ndarray, shape (c, l)
-        Directions with unknown error, each of norm 1.
+        Directions in which the error is unknown, each of norm 1.
     """
     U, part, Vt = np.linalg.svd(left)
     arrived = part < most

@@ -1,4 +1,4 @@
-"""Distributions of errors of linear functions of an estimate: lengths of intervals, and consistent p-values."""
+"""Error distributions of linear functions of an estimate, with the half-lengths of intervals and p-values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
 LEAST_P = 1e-100  # smallest p-value if some noise is not normal: Student's quantiles overflow at smaller levels
-ROUNDS, PARTS = 4, 16  # divisions of an interval of log p-values into parts; p-values are too large by at most .4 %
+ROUNDS, PARTS = 4, 16  # rounds of a grid search for log p, and grid cells per round; p is at most .4 % too large
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
 SIMULATED = 0.02  # smallest share of non-normal noise in a variance at which the noise is simulated
 UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability whose quantile can be estimated from the simulated draws
 WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values are tabulated
-ALLOWANCE_CELLS = 2048  # number of intervals of bias bounds in the table of critical values
+ALLOWANCE_CELLS = 2048  # number of grid cells (of the bias bound) in the table of critical values
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class ErrorLaw:
 
     @classmethod
     def student(cls, sd: FloatArray, allowance: FloatArray, freedom: FloatArray) -> ErrorLaw:
-        """Return the distributions of errors without simulated noise."""
+        """Return Student distributions of q errors, given their std errors, bias bounds and degrees of freedom."""
         return cls(sd, allowance, sd, freedom, np.zeros((1, len(sd))), np.ones(1), np.zeros(len(sd)))
 
     def exceeds(self, distance: FloatArray) -> FloatArray:
@@ -85,10 +85,11 @@ class ErrorLaw:
         return np.asarray(self.weights @ tails / len(signs), dtype=float)
 
     def lengths(self, alpha: float) -> FloatArray:
-        """Return the half-lengths of intervals at level 1 - alpha, shape (q,), at which `exceeds` is alpha.
+        """Return the half-lengths of intervals with confidence 1 - alpha, one for each error, shape (q,).
 
-        If alpha is too small for an estimate from the simulated draws, upper bounds are returned: the sum of the
-        quantiles of the two parts of X, each at level alpha / 2.
+        At the largest possible bias, an error exceeds its half-length with probability alpha. If alpha is too small for
+        the simulated draws, upper bounds are returned: the bias bound plus the quantiles of the Student part and of the
+        noise part of X, each at level alpha / 2.
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:
@@ -104,17 +105,17 @@ class ErrorLaw:
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
-        """Return bounds on the half-lengths at levels below `_least`, shape (q,) or (levels, q), for q errors."""
+        """Return upper bounds on half-lengths at levels alpha too small for the draws, shape (q,) or (levels, q)."""
         assert self.far is not None
         rest, freedom, noise = self.far()
         t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), alpha / 2)
         return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return p-values below `_least`: the alphas at which half-lengths are equal to `distance`.
+        """Return p-values too small for the simulated draws: the levels alpha at which half-lengths equal `distance`.
 
-        In each round, an interval of values of log alpha is divided into parts, and the part that contains the root is
-        kept.
+        The levels are found by a grid search: in each round, an interval of log alpha is divided into equal parts, and
+        the part that contains the root is kept.
         """
         low, width = np.full(len(distance), np.log(LEAST_P)), np.log(self._least) - np.log(LEAST_P)
         for _ in range(ROUNDS):
@@ -148,10 +149,10 @@ class ErrorLaw:
 
 
 def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the zeros of the decreasing functions f, each between its numbers in `low` and `high` (Chandrupatla 1997).
+    """Return the roots of decreasing functions, each between its entries of `low` and `high` (Chandrupatla 1997).
 
-    A step is an inverse quadratic interpolation if the function is smooth enough in the bracket, and otherwise a
-    bisection.
+    The function f evaluates all functions at once, each at its own entry of the argument. A step is an inverse
+    quadratic interpolation if the function is smooth enough in the bracket, and otherwise a bisection.
     """
     x1, x2, f1, f2 = high, low, f(high), f(low)
     t = np.full_like(low, 0.5)
@@ -177,7 +178,7 @@ def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: Float
 
 
 def _tail(z: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Return upper tail probabilities P(T > z), for a Student variable T, or for a normal T if `freedom` is large."""
+    """Return upper tail probabilities P(T > z) of a Student variable T, treated as normal if `freedom` is large."""
     if (freedom >= CERTAIN).all():
         return np.asarray(ndtr(-z), dtype=float)
     return np.where(freedom >= CERTAIN, ndtr(-z), stdtr(np.minimum(freedom, CERTAIN), -z))
@@ -191,7 +192,7 @@ def mixed_law(
     draws: Callable[[], FloatArray],
     noises: Callable[[], Sequence[Loading]],
 ) -> ErrorLaw:
-    """Return the distributions of q errors, each a sum of a normal part and of noise that is not normal.
+    """Return the distributions of q errors, each the sum of a normal part and of non-normal privacy noise.
 
     Parameters
     ----------

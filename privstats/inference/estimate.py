@@ -1,4 +1,4 @@
-"""Inference by the sandwich covariance with privacy noise, ``hessian^-1 (meat + noise) hessian^-1``."""
+"""Inference by the sandwich covariance, ``hessian^-1 (variance of the score + privacy noise) hessian^-1``."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound due to unidentified dir
 # largest bias bound due to unidentified directions, in std errors, with which an estimate is reported
 MOST_UNIDENTIFIED = 50.0
 WIDEST_ETA = 10.0  # an interval is not reported if its half-length moves the linear predictor by this many sds
-FULL_RANK = 1e-6  # smallest ratio of a triangular matrix's diagonal entries at which equations are solved directly
-EXACT = 1e-8  # relative size of a contrast's component in the null space below which it is a rounding error
+FULL_RANK = 1e-6  # a matrix has full rank if all diagonal entries of its QR factor R exceed this share of the largest
+EXACT = 1e-8  # a contrast's component in the null space is a rounding error if its relative size is below this
 CELLS = 1000  # number of equally probable chi-square values in the computation of a noncentral F distribution
 VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std errors, that a note reports
 # MOVED: smallest bias bound due to clipping or starting values, in std errors, that a note reports. The table `tidy`
@@ -87,7 +87,7 @@ class Coordinates:
 
     @cached_property
     def back(self) -> FloatArray:
-        """Matrix that maps differences of theta to t, shape (m, c): the pseudo-inverse of `matrix`."""
+        """Matrix that maps ``theta - origin`` to the coordinates t, shape (m, c): the pseudo-inverse of `matrix`."""
         Q, R = np.linalg.qr(self.matrix)
         size = np.abs(np.diag(R))
         if len(R) < R.shape[1] or not size.min(initial=np.inf) > FULL_RANK * size.max(initial=0.0):
@@ -97,16 +97,16 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class NumericColumns:
-    """Predictors whose values may vary far less than their bounds.
+    """Numeric predictors, whose values may vary far less than their declared bounds allow.
 
     Parameters
     ----------
     positions : tuple of int
-        Positions of their coefficients.
+        Positions of the coefficients of these predictors among all coefficients.
     intercept : int, optional
         Position of the intercept; None without an intercept.
     products : tuple of tuple of int
-        Positions of columns that are products: that of the product, then those of the multiplied columns.
+        For each product of columns: the position of the product, followed by the positions of the multiplied columns.
     """
 
     positions: tuple[int, ...] = ()
@@ -115,11 +115,11 @@ class NumericColumns:
 
     @classmethod
     def of(cls, design: Any) -> NumericColumns:
-        """Return the columns of a design that belong to no factor and are no product.
+        """Return the numeric columns of a model matrix: columns that do not belong to a factor and are not products.
 
         In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
-        left out: the sum of their values is taken to be about their sum of squares. The same holds for products with
-        the levels of a factor, which are 0 in the rows at other levels. A product is hidden if a multiplied number is.
+        left out, because the sum of their values is roughly their sum of squares. Products, also products with levels
+        of a factor, are listed separately: if noise hides the variation of a column, it also hides the products.
         """
         at = {name: j for j, name in enumerate(design.names)}
         products = {j: parts for name, j in at.items() if len(parts := product_parts(name)) > 1}
@@ -134,7 +134,7 @@ class NumericColumns:
 
 
 def product_parts(name: str) -> list[str]:
-    """Return the names of the columns whose product a column is; only its own name for other columns.
+    """Return the names of the columns that are multiplied in a product column; for any other column, its own name.
 
     >>> product_parts("year:C(g)[T.9:30]"), product_parts("Q('a:b')")
     (['year', 'C(g)[T.9:30]'], ["Q('a:b')"])
@@ -158,7 +158,7 @@ class Allowance:
     loading : ndarray, shape (m, k)
         Matrix that maps a vector of unknown biases to the bias of a score or of an estimate.
     size : float
-        Bound on the norm of this vector.
+        Bound on the Euclidean norm of the vector of unknown biases.
     """
 
     loading: FloatArray
@@ -175,7 +175,7 @@ class Allowance:
 
 
 class Estimate(ABC):
-    """Estimates and the distribution of their errors, from which results are printed.
+    """Base class of the estimates of a fit, with the distribution of their errors.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class Estimate(ABC):
     diagnostics : mapping of str to float
         Further numbers about the fit, computed from releases.
     tested : bool
-        Whether tables test the hypothesis that an estimate is zero.
+        Whether tables of results show tests of the hypothesis that a parameter is zero.
     """
 
     names: tuple[str, ...]
@@ -260,6 +260,8 @@ class Estimate(ABC):
 class EstimatingEquation:
     """The noisy estimating equation ``score - hessian t + noise = 0``, in coordinates t of theta.
 
+    A direction of t is called unidentified if the noise of the Hessian may hide all information along the direction.
+
     Parameters
     ----------
     score : ndarray, shape (m,)
@@ -273,13 +275,13 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to theta.
     signal : float
-        Bound on the component of t along an unidentified direction v: ``(v't)^2 information <= signal^2``. Here
-        `information` is the largest information along v that the noise of the Hessian may hide, but at most `usual`.
+        Bound that limits the component v't of t along an unidentified direction v: ``(v't)^2 I <= signal^2``. Here I is
+        the largest information along v that the noise of the Hessian may hide, but at most `usual`.
     usual : float
         Typical information along a direction; the noise of the Hessian may be many times larger.
     known : ndarray, shape (m,), optional
-        Approximate value of t, which is used along unidentified directions; by default 0. It is needed if noise may
-        have moved the origin of t far from theta along these directions.
+        Approximate value of t, by default 0. The component of the estimate along unidentified directions is taken from
+        this value, which matters if noise may have moved the origin of t far from theta along these directions.
     remaining : float
         Norm |t| by which the noise of the Hessian is multiplied in the equation; 0 if `noises` includes the product of
         this noise and t.
@@ -330,7 +332,7 @@ class EstimatingEquation:
         notes : sequence of Note
             Notes on the estimates.
         diagnostics : mapping of str to float, optional
-            Diagnostics of the fit, to which the Hessian's `noise_to_signal` is added.
+            Diagnostics of the fit, to which the Hessian's ratio of noise to information is added.
         """
         G = self.coordinates.matrix
         F = thin(G) @ self.hessian.power(-1.0)
@@ -365,13 +367,13 @@ class EstimatingEquation:
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
-        """Return the equation after elimination of a direction of theta, along which theta has an unknown error r.
+        """Eliminate a direction of theta along which theta has an unknown error r; return the remaining equation.
 
-        `direction` has the shape (c,), and |r| is at most `most`. Let b be the direction in coordinates t, H = A + N
-        the Hessian with its noise N, and T a basis of the vectors orthogonal to ``H b + s b``. For ``t = T t' + r b``
-        the equation is ``T'(score - A T t') - T'H b r + T'N b r``: only the last two terms depend on r. The multiple s
-        of b raises the information along b to the least information at which b is identified. Therefore b does not lie
-        in the span of T even if ``H b`` is only noise.
+        The vector `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t,
+        H = A + N the Hessian with its noise N, and T a basis of the vectors orthogonal to ``H b + s b``. For ``t = T t'
+        + r b`` the equation is ``T'(score - A T t') - T'H b r + T'N b r``, and only the last two terms depend on r. The
+        number s is chosen such that the information along b, plus ``s b'b``, is at least the information at which b is
+        identified. Therefore b does not lie in the span of T, even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -410,11 +412,11 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of the columns `numeric` whose variation noise hides, and of products with them; and directions.
+        """Positions of the numeric columns whose variation noise hides, and of their products; directions of theta.
 
-        The directions of theta have the shape (c, l). In each of them the coefficient of one of these columns changes,
-        and the intercept such that the linear predictor at a column's mean does not change. There are none if all
-        directions are identified.
+        The directions, shape (c, l), belong to these l columns. In the direction of a numeric column, its coefficient
+        changes, and the intercept changes such that the linear predictor at the column's mean stays the same. In the
+        direction of a product, only its coefficient changes. If all directions of t are identified, l is 0.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
         every, own = np.eye(back.shape[1]), list(numeric.positions)
@@ -434,7 +436,7 @@ class EstimatingEquation:
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return bounds on theta's bias due to unidentified directions: a matrix, and a tuple of further bounds.
 
-        The matrix D, with c rows, means a bias ``D z`` with the entries of z in [-1, 1]. It has a column for each
+        The matrix D, with c rows, bounds a bias ``D z``, with unknown entries of z in [-1, 1]. D has a column for each
         unidentified direction, or, if `within` is given, for each column of `within`. F is the matrix that maps an
         error of the score to the error of theta.
 
@@ -462,7 +464,7 @@ class EstimatingEquation:
         return np.asarray(G @ (lost @ most)), (Allowance(F @ root, 1.0),)
 
     def _ranges(self) -> FloatArray:
-        """Return a matrix, shape (c, p), whose absolute row sums bound the coefficients before any release.
+        """Return a matrix, shape (c, p): the sum of the absolute entries of row j is a bound on |theta_j|.
 
         The matrix is `within`, if given. Otherwise the matrix follows from the bound `signal`: the square of a
         coefficient, times the information about this coefficient, is at most the square of `signal`.
@@ -532,8 +534,8 @@ class NormalEstimate(Estimate):
         Further bounds on the bias due to unidentified directions: noise in the Hessian changes these directions, and
         the bounds in `unidentified` do not include this change.
     unseen : tuple of str
-        Names of the numeric columns whose variation noise hides (`EstimatingEquation.unseen`). Then `hidden` contains
-        the directions of their coefficients, whose size nothing bounds.
+        Names of the numeric columns whose variation noise hides (`EstimatingEquation.unseen`). The directions of their
+        coefficients are in `hidden`, because no bound on these coefficients is known.
     """
 
     names: tuple[str, ...]
@@ -567,7 +569,7 @@ class NormalEstimate(Estimate):
         notes: Sequence[Note] = (),
         diagnostics: Mapping[str, float] | None = None,
     ) -> Self:
-        """Return an estimate with all directions identified; `noises` are the noises in the coefficients."""
+        """Return an estimate without unidentified directions; `noises` are the privacy noises in the coefficients."""
         k = len(theta)
         return cls(
             names=tuple(names),
@@ -655,7 +657,7 @@ class NormalEstimate(Estimate):
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # after division by `unit`, the rank does not depend on units
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # with std errors as units, the rank is invariant
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -753,7 +755,7 @@ class NormalEstimate(Estimate):
         return self._law_of(np.eye(len(self.names)), lambda: self.simulated)
 
     def _law_of(self, R: FloatArray, noises: Callable[[], tuple[Loading, ...]]) -> ErrorLaw:
-        """Return the distributions of the errors of ``R theta``; `noises` returns the simulated noises times R."""
+        """Return the distributions of the errors of ``R theta``; `noises()` returns R times the non-normal noises."""
         sampling, noise = _quadratic(R, self.sampling), _quadratic(R, self.noise)
         total = sampling + noise
         allowance = sum((a.of(R) for a in self.allowances), self.unidentified_bias(R))
@@ -768,10 +770,10 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return the Satterthwaite degrees of freedom of the variances `normal` of ``R theta``, one per row of R.
+        """Return the Satterthwaite degrees of freedom of the variances of ``R theta``, one per row of R.
 
-        A variance is the sum of an estimated part, `sampling`, and a known part. The variance of the estimated part is
-        ``2 sampling^2 / freedom``, plus the variance of the noise with which the sampling variance was released.
+        Each variance in `normal` is the sum of an estimated part, `sampling`, and a known part. The variance of the
+        estimated part is ``2 sampling^2 / freedom``, plus the variance of the noise in the released sampling variance.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))
@@ -804,7 +806,7 @@ class NormalEstimate(Estimate):
         return {name: value for name, value in self.__dict__.items() if name not in UNSAVED}
 
     def _not_given(self) -> tuple[Note, ...]:
-        """Return a note on coefficients that noise makes unidentified, unless another note names these coefficients."""
+        """Return notes on coefficients that are not given because of noise, and that no other note names."""
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
         missing = ~self._given & (~exact | bool(self.unseen))
         known = {name for one in self.remarks for name in one.about}
@@ -841,7 +843,7 @@ class NormalEstimate(Estimate):
 
     def _unreliable(self) -> tuple[Note, ...]:
         """Return a note if the noise of the Hessian is large relative to the information; otherwise an empty tuple."""
-        if self.from_start:  # in an iteration, the noise of the Hessian does not multiply the noise of the score
+        if self.from_start:  # in an iterative fit, the noise of the Hessian does not multiply the noise of the score
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
@@ -853,15 +855,15 @@ class NormalEstimate(Estimate):
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
-        moves: dict[str, float] = {}  # largest bias bound by name: coefficients of several taus share a name
+        moves: dict[str, float] = {}  # largest bias bound by name: coefficients at several quantile levels share a name
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):
             moves[name] = max(moves.get(name, 0.0), float(size))
         return self._moved_by(moves)
 
     def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
-        """Return the note on the bias bounds `moves`, by coefficient; the note names their cause.
+        """Return the note on the bias bounds in `moves`, one for each coefficient, with the cause of the bias.
 
-        The cause is the starting value of an iteration (`from_start`), or clipping.
+        The cause is the starting value of an iteration (if `from_start` is True), or clipping.
         """
         share = self.diagnostics.get("clipped_share", np.nan)
         return start_note(moves) if self.from_start else clipped_note(moves, share)
@@ -869,11 +871,11 @@ class NormalEstimate(Estimate):
 
 @dataclass(frozen=True, eq=False)
 class Stacked:
-    """Several estimating equations about the same rows, such as quantile regressions of one response.
+    """Several estimating equations for the same rows, such as quantile regressions of one response.
 
     The privacy noises of different equations are independent. The sampling errors of equations i and j have the
-    covariance ``cross_ij / sqrt(cross_ii cross_jj)`` times the covariance that equal scores would give (Koenker 2005,
-    section 3.2).
+    covariance ``cross_ij / sqrt(cross_ii cross_jj)`` times the covariance that the errors would have if the scores of
+    both equations were equal (Koenker 2005, section 3.2).
 
     Parameters
     ----------
@@ -923,9 +925,9 @@ class Stacked:
 def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of theta.
 
-    Equations with the same predictors, such as quantile regressions for several taus, have proportional matrices L.
+    Equations with the same predictors, such as regressions for several quantiles, have proportional matrices L.
     Let G be the matrix of `coordinates`, and z the score with respect to theta, so that G'z is the score with respect
-    to t. Then L is ``G hessian^-1 G' (var z)^1/2``, whatever coordinates are used.
+    to t. Then ``L = G hessian^-1 G' (var z)^1/2`` for any choice of the coordinates t.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back
@@ -935,13 +937,13 @@ def _root(equation: EstimatingEquation) -> FloatArray:
 
 
 def quantile_scores(orders: Sequence[float]) -> FloatArray:
-    """Return the score covariances of r quantile regressions, ``min(s, t) - s t`` for each pair s, t of taus."""
+    """Return the score covariances of r quantile regressions: ``min(s, t) - s t`` for quantile levels s and t."""
     tau = np.asarray(orders, dtype=float)
     return np.minimum.outer(tau, tau) - np.outer(tau, tau)
 
 
 def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) -> float:
-    """Return P(|X + b|^2 >= statistic) for a multivariate t vector X in R^`rank` (normal if `freedom` is large).
+    """Return P(|X + b|^2 >= statistic) for a multivariate t vector X and a bias b (X is normal for large `freedom`).
 
     Parameters
     ----------
@@ -950,7 +952,7 @@ def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) ->
     rank : int
         Dimension of X.
     moved : float
-        Norm of the bias b.
+        Euclidean norm of the bias b.
     freedom : float
         Degrees of freedom of X: with b = 0 the statistic is rank times an F variable.
     """

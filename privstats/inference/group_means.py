@@ -20,7 +20,7 @@ from privstats.inference.simulate import noise_draws
 from privstats.inference.tables import through
 from privstats.numerics.law import FloatArray, Law
 
-LEAST = 3.0  # a group is possibly empty if its released count is below this many std errors, or this many rows
+LEAST = 3.0  # a group may be empty if its released count is below this many std errors, or below this many rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class GroupMeans(Estimate):
         known: bool = False,
         budget: str = "this budget",
     ) -> GroupMeans:
-        """Return the means of k columns in g groups, from released sums of scaled values u with ``|u| <= 1``.
+        """Return the means of k columns in g groups, from released sums of values u scaled to [-1, 1].
 
         Parameters
         ----------
@@ -97,12 +97,12 @@ class GroupMeans(Estimate):
 
         Notes
         -----
-        With S the sum of u, Q the sum of u^2, N the number of rows, the mean is S / N. Its error is sampling error plus
-        ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N - mean^2`` plus the noise
-        variance of the mean, which corrects a bias; `positive_mean` corrects an estimate that noise made too small. The
-        estimate is limited to ``1 - mean^2``. A variance with mean m and relative variance r is treated as inverse
-        gamma: so errors have a Student distribution with variance m, ``4 + 2 / r`` degrees of freedom and squared scale
-        ``m (1 + r) / (1 + 2 r)``.
+        Let S be the released sum of u in a group, Q the sum of u^2 and N the number of rows. The mean is S / N, and its
+        error is sampling error plus ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N
+        - mean^2`` plus the noise variance of the mean, which corrects a bias; `positive_mean` raises an estimate that
+        noise made too small, and the limit is ``1 - mean^2``. An estimated variance with mean m and relative variance r
+        is treated as inverse gamma. Therefore errors have a Student distribution with variance m, ``4 + 2 / r`` degrees
+        of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]

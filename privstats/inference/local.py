@@ -1,4 +1,4 @@
-"""Local differential privacy: estimates that a collector computes from noisy answers of many persons."""
+"""Local differential privacy: estimates that a data collector computes from the noisy answers of many persons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privstats.inference.repair import raise_eigenvalues
 from privstats.numerics.law import FloatArray
 from privstats.numerics.packed import upper_triangle
 
-SIGNAL = math.sqrt(3.0)  # largest absolute response, divided by its scale, if the response has declared bounds
+SIGNAL = math.sqrt(3.0)  # largest absolute value of a bounded response, in units of its scale
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
@@ -44,15 +44,15 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 
 @dataclass(frozen=True, eq=False)
 class DescentCollector:
-    r"""Gradient descent in the local model, from theta = 0: K steps along means of noisy scores, and the estimate.
+    r"""Gradient descent under local differential privacy: K steps along means of noisy scores, from theta = 0.
 
     Let M be the mean curvature, Q the mean square of the scores, ``R = I - eta M``, and s the sd of the noise in each
     score. The covariance of the last iterate is the sum of the sampling covariance ``M^-1 Q M^-1 / n`` and of the noise
     covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``, which is exact for
     a quadratic loss. Intervals also allow for the part ``R^K theta`` of the starting error that remains after K steps,
     with theta the minimiser. M and Q are means of noisy answers.
-    Coefficients with less information in M than noise have no interval (`NoisyMatrix`). The noise of Q reduces the
-    degrees of freedom, which lengthens the intervals.
+    A coefficient has no interval if the information about it in M is smaller than the noise (`NoisyMatrix`). The noise
+    of Q reduces the degrees of freedom, which lengthens the intervals.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class DescentCollector:
     step_size : float
         Step size eta.
     score_sd : float
-        Standard deviation s of the noise in a score.
+        Standard deviation s of the noise in one person's score.
     curvature_sd, square_sd : ndarray, shape (p (p + 1) / 2,)
         Standard deviations of the noise in one person's answers about curvatures and squared scores.
     most : float

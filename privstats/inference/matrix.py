@@ -1,4 +1,4 @@
-"""A released symmetric matrix: its value, the distribution of its noise, and the rule for unidentified directions."""
+"""A released symmetric matrix: value, distribution of the noise, and directions with less information than noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.numerics.packed import upper_triangle
 
-HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many standard deviations of the noise along it
+HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many noise standard deviations along it
 TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
@@ -27,11 +27,11 @@ def noise_edge(m: int, sd: float) -> float:
 
 
 class PackedSet(Protocol):
-    """A set of the possible contributions of a row to a symmetric matrix, stored as vectors of entries."""
+    """The set of possible contributions of a row to a symmetric matrix; a contribution is a vector of entries."""
 
     @property
     def where(self) -> NDArray[np.intp]:
-        """For each entry of the matrix, its index in the released vector; -1 for entries that are not released."""
+        """Index in the released vector for each entry of the matrix, shape (P, P); -1 for entries not released."""
 
     def unpacked(self, values: FloatArray) -> FloatArray:
         """Return the symmetric matrix of released values; entries that are not released are zero."""
@@ -50,7 +50,7 @@ class MatrixRelease(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Uncorrelated:
-    """A noise distribution with uncorrelated coordinates of known variances; it is approximated as normal."""
+    """A noise distribution with uncorrelated coordinates of known variances, approximated by a normal distribution."""
 
     variances: FloatArray
     normal: ClassVar[bool] = True
@@ -109,10 +109,10 @@ class MatrixNoise:
         return Sums(scipy.sparse.csr_array((a[j], (i, self.where[i, j])), shape=shape), self.law)
 
     def squared(self, G: FloatArray) -> FloatArray:
-        """Return the expectation of U G U over the noise U, for a symmetric matrix G, shape (P, P).
+        """Return the expectation of U G U over the noise matrix U, for a symmetric matrix G, shape (P, P).
 
-        The terms of a diagonal entry are summed in a fixed order, because the last bits of the result determine the
-        computed eigenvectors of equal eigenvalues.
+        The terms of a diagonal entry are summed in a fixed order, so that the last bits of the result are reproducible:
+        they decide which eigenvectors are computed for equal eigenvalues.
         """
         i, j, covariance = self.on
         rows = scipy.sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(G), len(i)))
@@ -148,7 +148,7 @@ class NoisyMatrix:
     map : ndarray, shape (P, p)
         Matrix by which coordinates were changed since the release.
     floor : float
-        Smallest eigenvalue of an identified direction: too few rows determine a direction with a smaller eigenvalue.
+        Smallest eigenvalue at which a direction is identified; a smaller eigenvalue would rest on too few rows.
     """
 
     value: FloatArray
@@ -193,9 +193,9 @@ class NoisyMatrix:
     def entry_variances(self, V: FloatArray) -> FloatArray:
         """Return the variances of ``v_i' N v_j`` for the q columns v_i of V, with N the matrix's noise, shape (q, q).
 
-        Either the entries of U are uncorrelated (law `Uncorrelated`), or the distribution of U is assumed to be
-        invariant under rotations. In the second case, with variance s^2 off the diagonal and d^2 on the diagonal, the
-        variance of ``a'U b`` is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
+        Either the entries of the noise U of the release are uncorrelated (law `Uncorrelated`), or the distribution of U
+        is assumed to be invariant under rotations. In the second case, with variance s^2 off the diagonal and d^2 on
+        the diagonal, the variance of ``a'U b`` is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
@@ -215,9 +215,9 @@ class NoisyMatrix:
         return s2 * np.multiply.outer(np.diag(G), np.diag(G)) + (d2 - s2) * G**2
 
     def combined(self, value: FloatArray, variances: FloatArray, V: FloatArray) -> NoisyMatrix:
-        """Return the mean of this and another estimate of the matrix.
+        """Return the weighted mean of this and another estimate of the matrix.
 
-        Entries in the basis V are averaged one by one, with weights inverse to their noise variances.
+        Both estimates are expressed in the basis V; each entry is averaged with weights inverse to its noise variances.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class NoisyMatrix:
 
     @classmethod
     def uncorrelated(cls, value: FloatArray, variances: FloatArray, V: FloatArray, floor: float = 0.0) -> NoisyMatrix:
-        """Return a noisy matrix; in the orthogonal basis V, its noise has uncorrelated entries with these variances."""
+        """Return a matrix with noise that has uncorrelated entries, with given variances, in the orthogonal basis V."""
         i, j = upper_triangle(len(value))
         where = np.zeros(value.shape, dtype=np.intp)
         where[i, j] = where[j, i] = np.arange(len(i))
@@ -295,8 +295,8 @@ class NoisyMatrix:
     def _lost(self) -> NDArray[np.bool_]:
         """Mask of the unidentified eigenvectors, shape (p,).
 
-        In ascending order of eigenvalues, these are all eigenvectors up to the last with an eigenvalue below its
-        threshold.
+        Eigenvalues are in ascending order, each with a threshold (`eigen`). An eigenvector is unidentified if its
+        eigenvalue, or any larger eigenvalue, is below its own threshold.
         """
         values, _, least = self.eigen
         behind = np.nonzero(values < least)[0]
@@ -329,9 +329,10 @@ class NoisyMatrix:
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """Return the released value, shrunk toward `target`; see `shrink_toward`, also for `expected`.
+        """Return the released value, shrunk toward `target` as far as the noise requires (`shrink_toward`).
 
-        This is a covariance estimate in the manner of Ledoit and Wolf (2004), with known noise variance.
+        The shrinkage is that of Ledoit and Wolf (2004), with known noise variance. The argument `expected` is the
+        expected value of the matrix, relative to the target's mean eigenvalue; by default the identity matrix.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 
@@ -348,7 +349,7 @@ class NoisyMatrix:
 
 
 def tied(values: FloatArray) -> list[slice]:
-    """Return slices of an ascending sequence of eigenvalues; the eigenvalues in one slice are equal up to rounding.
+    """Return the slices of ascending eigenvalues that are equal up to rounding, one for each repeated eigenvalue.
 
     >>> tied(np.array([1.0, 2.0, 2.0, 3.0]))
     [slice(1, 3, None)]

@@ -104,14 +104,14 @@ def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> M
 
 
 def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return the posterior mean and sd of a positive number from its value plus normal noise, under a flat prior.
+    """Return the posterior mean and sd of a positive number, given the number plus normal noise, under a flat prior.
 
     >>> [round(float(x), 3) for x in positive_mean(5.0, 0.1)], [round(float(x), 2) for x in positive_mean(0.0, 1.0)]
     ([5.0, 0.1], [0.8, 0.6])
     """
     x, s = np.broadcast_arrays(np.asarray(value, dtype=float), np.asarray(sd, dtype=float))
     z = np.clip(x / np.maximum(s, 1e-300), -30.0, 1e8)
-    ratio = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)  # normal density over distribution function at z
+    ratio = np.exp(-(z**2) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)  # normal density at z, divided by P(Z <= z)
     mean = np.where(s > 0, s * (z + ratio), np.maximum(x, 0.0))
     left = np.maximum(1 - ratio * (z + ratio), 0.0)
     return np.where(z > 1e7, np.maximum(x, 0.0), mean), s * np.sqrt(left)
@@ -178,9 +178,9 @@ def typical_size(tau: float) -> float:
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
     """Return the degrees of freedom of a sandwich variance, as limited by the error of the estimated Hessian.
 
-    The squared relative error of the Hessian has two parts: one divided by the effective number of rows in the kernel
-    (`EPANECHNIKOV` times `kernel_sum`), and the part due to noise along the weakest identified direction. The squared
-    relative error of the sandwich variance is four times the squared relative error of the Hessian.
+    The squared relative error of the Hessian has two parts. The sampling part is 1 / (effective number of rows in the
+    kernel), and this number is `EPANECHNIKOV` times `kernel_sum`; the other part is due to noise along the weakest
+    identified direction. The sandwich variance has four times the squared relative error of the Hessian.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors
@@ -190,9 +190,9 @@ def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
 
 
 def combined(*freedoms: float) -> float:
-    """Return the degrees of freedom of a variance with several independent relative errors.
+    """Return the degrees of freedom of an estimated variance with several independent sources of error.
 
-    Each argument is the degrees of freedom that the variance would have with only one of the errors.
+    Each argument is the degrees of freedom that the variance would have with only one of these sources.
 
     >>> combined(10, 10, float("inf"))
     5.0

@@ -1,4 +1,4 @@
-"""Noise of a score: a matrix times a random vector of known distribution."""
+"""Privacy noise of a score or an estimate: a matrix times a random vector with a known distribution."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from privstats.numerics.law import FloatArray, Law
 class Sums:
     """Linear combinations ``onto @ draw`` of a random noise vector, which several `Loading` objects share.
 
-    They represent a random noise matrix times a fixed vector: one combination for each row of the matrix. The noise
-    vector `draw` has the distinct entries of the matrix, and each entry contributes to at most two combinations. So the
-    sparse array `onto` takes as much memory as the noise matrix; a dense array would take r times as much.
+    The combinations represent the product of a random symmetric matrix and a fixed vector: one combination for each row
+    of the matrix. The noise vector `draw` has the distinct entries of the matrix, and each entry contributes to at most
+    two combinations. So the sparse array `onto` takes as much memory as the matrix; a dense array would take r times as
+    much.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class Note:
     text : str
         Text of the note, in whole sentences.
     about : tuple of str
-        Coefficients that are printed "not given [k]", or "no interval [k]", with the number of this note.
+        Coefficients that are printed "not given [k]", or "no interval [k]", with k the number of this note.
     """
 
     key: str
@@ -56,7 +56,7 @@ class _Prose(string.Formatter):
 
 _PROSE = _Prose()
 CAP = 100.0  # upper limit of computed ratios of noise to information
-RELIABLE = 0.4  # largest noise_to_signal at which noise hardly lengthens the intervals
+RELIABLE = 0.4  # largest ratio of noise to information at which noise hardly lengthens the intervals
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -283,7 +283,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 )
 
 
-CAUSES = ("no level", "small weights")  # keys of notes that explain all notes with a key in `SYMPTOMS`
+CAUSES = ("no level", "small weights")  # keys of notes on causes; such a note replaces all notes in `SYMPTOMS`
 # keys of notes on methods and options that give no intervals, however many the rows and however large the budget
 NEVER = (
     "subsampled",
@@ -314,9 +314,9 @@ SYMPTOMS = (
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
     """Return the notes of a fit in the order in which they are printed, without notes that another note explains.
 
-    `cause` has the notes on the call and the data, and `others` the notes on the estimates. First are the notes of
-    `cause` with a key in `CAUSES`, then the notes of `others`, then all further notes of `cause`. If there is a note
-    with a key in `CAUSES`, it explains the notes of `others` with a key in `SYMPTOMS`, and these are left out.
+    `cause` contains the notes on the call and the data, and `others` the notes on the estimates. The notes of `cause`
+    with a key in `CAUSES` come first, then the notes of `others`, then the remaining notes of `cause`. A note with a
+    key in `CAUSES` explains the notes of `others` with a key in `SYMPTOMS`; if there is such a note, they are left out.
     """
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
@@ -375,7 +375,7 @@ def percent(share: float) -> str:
     return f"about {100 * share:.1f}%" if share < 0.1 else f"about {100 * share:.0f}%"
 
 
-UNKNOWN_ROWS = "an unknown number of rows"  # text for a number of rows whose released count is smaller than its noise
+UNKNOWN_ROWS = "an unknown number of rows"  # text for a count whose noise sd is at least the number of all rows
 
 
 def about_rows(rows: float) -> str:
@@ -390,9 +390,9 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] = ()) -> tuple[Note, ...]:
-    """Return the note on coefficients for which noise is `ratio` times the information; no note if `names` is empty.
+    """Return the note on coefficients with noise of `ratio` times the information; no note if `names` is empty.
 
-    `unseen` are the columns whose variation the noise hides (`NormalEstimate.unseen`).
+    `unseen` has the names of columns whose variation the noise hides; the note names them if they affect others.
     """
     if not names:
         return ()
@@ -474,7 +474,7 @@ def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
 
 
 def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients of a weighted mean of fits that may be biased; no note if `moves` is empty.
+    """Return the note on possibly biased coefficients of a weighted mean of fits; no note if `moves` is empty.
 
     `moves` has the bias bound of each coefficient, in the coefficient's units.
     """
@@ -482,7 +482,7 @@ def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
 
 
 def _moves(moves: Mapping[str, float]) -> str:
-    """Return the bias bounds `moves` of coefficients, by name, as text for a note; the first three in numbers."""
+    """Return text for a note on the bias bounds of coefficients (by name); three bounds are given as numbers."""
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)

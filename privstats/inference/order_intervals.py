@@ -1,4 +1,4 @@
-"""Quantile estimates with intervals between two order statistics, which have the stated coverage for every density."""
+"""Quantile estimates with intervals between two order statistics; the coverage holds for every density."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RankErrorLaw(Protocol):
     """Distribution of the rank errors (rank of a released value minus target rank) of quantiles and interval ends."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the factor by which the noise margin of an interval changes at confidence 1 - alpha.
+        """Return the noise margin of an interval at confidence 1 - alpha, relative to the released interval.
 
-        The noise margin is the part of the interval's length, in ranks, that allows for noise. The factor is relative
-        to the confidence level of the released interval.
+        The noise margin is the part of the interval's length, in ranks, that allows for noise. The result is 1
+        at the confidence level of the released interval.
         """
 
 
@@ -118,7 +118,7 @@ class OrderStatisticEstimate(Estimate):
 
     @property
     def centre(self) -> FloatArray:
-        """The estimates, clamped to their intervals; the middle of the interval if there is no estimate."""
+        """The estimates, each clamped to its interval; the middle of the interval if there is no estimate."""
         inside = np.where(np.isnan(self.estimate), (self.lower + self.upper) / 2, self.estimate)
         return np.where(np.isnan(self.lower), self.estimate, np.clip(inside, self.lower, self.upper))
 
@@ -175,9 +175,8 @@ class OrderStatisticEstimate(Estimate):
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
         """Return the distances from the estimates of ``R theta`` to the lower and upper ends of their intervals.
 
-        The result has a row for each row of R, and two columns. The intervals have confidence 1 - alpha.
-
-        The distances are NaN if an estimate that enters ``R theta`` has no interval.
+        The result has a row for each row of R, and two columns. The intervals have confidence 1 - alpha. The distances
+        are NaN if one of the estimates in ``R theta`` has no interval.
         """
         below, above = self.centre - self.lower, self.upper - self.centre
         known = np.nan_to_num(np.stack([below, above]) * self._ratio(alpha))
@@ -234,9 +233,10 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of the hypothesis that ``row theta`` is smaller than its estimate by `gap`.
+        """Return the p-value of the hypothesis that ``row theta`` equals its estimate minus `gap`.
 
-        It is the alpha at which the hypothetical value is an endpoint of the interval of ``row theta``.
+        The p-value is the alpha at which the hypothetical value is an endpoint of the interval with confidence
+        1 - alpha.
         """
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):

@@ -1,17 +1,17 @@
 """Pooling of normal estimates of the same parameters, weighted by their information in each direction.
 
 The pooled estimate is ``sum_i W_i theta_i`` with ``W_i = J^-1 J_i``, where J is the sum of the J_i, on directions that
-some estimate identifies. J_i is the inverse of the mean squared error of estimate i, with squared bias bounds included,
-and zero on directions that estimate i does not identify, so that estimate i has no weight there. On disjoint rows
-all errors are independent. On the same rows the sampling error is common, ``L_i z`` with one random vector z for all
-estimates, and only noise is averaged: J_i is the inverse covariance of the noise, and the sampling variance is the
+some estimate identifies. J_i is the inverse of the mean squared error matrix of estimate i, with squared bias bounds
+included; J_i is zero on directions that estimate i does not identify, so that estimate i has no weight there. On
+disjoint rows all errors are independent. On the same rows the sampling errors ``L_i z`` have one random vector z in
+common, and only noise is averaged: J_i is the inverse covariance of the noise, and the sampling variance is the
 variance of ``sum_i W_i L_i z``, which is the variance of one estimate if all L_i are equal.
 
 Given the weights, the pooled estimate is linear: noises are independent and keep their distributions, and bias bounds
-add up in absolute value. The weights also have errors. If a released matrix A + N estimates A, the relative error ``N /
-A`` lowers the estimate by this fraction and raises its weight by twice this fraction. The errors of estimate and weight
-are therefore dependent, and the mean changes by up to ``(sd of N) / A`` times the noise of the estimate. A bias bound
-(`_with_turned`) allows for the largest such change, in the weakest identified direction.
+add up in absolute value. The weights also have errors. If a released matrix A + N estimates the Hessian A, the relative
+error ``N / A`` lowers the estimate by this fraction and raises its weight by twice this fraction. The errors of
+estimate and weight are therefore dependent, and the pooled estimate changes by up to ``(sd of N) / A`` times the noise
+of the estimate. A bias bound (`_with_turned`) allows for the largest such change, in the weakest identified direction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
 SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest one
-MOST_OF_RANGE = 0.5  # largest half-length, divided by the coefficient's public range, if the bias bound is large
+MOST_OF_RANGE = 0.5  # if the bias bound is large: largest reported half-length, divided by the public range
 NO_ANGLE = 1e-9  # a direction lies in a space if the sine of the angle between them is below this
 
 
@@ -153,16 +153,16 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 
 
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
-    """Return an upper bound on an estimate's mean squared error matrix; if `same`, without the sampling error."""
+    """Return an upper bound on an estimate's mean squared error matrix; `same` leaves out the sampling error."""
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
     return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with a further bias bound, which allows for the dependence of its weight on its noise.
+    """Return the estimate with a further bias bound, because the weight of the estimate depends on its noise.
 
-    The docstring of the module derives the bound.
+    The bound is the noise sd of the estimate times the relative noise sd of its Hessian in the weakest direction.
     """
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)

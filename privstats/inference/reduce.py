@@ -81,9 +81,10 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 
 
 def _by_places(onto: Any, law: Any) -> FloatArray:
-    """Return the matrix B: B_ij is the coefficient of the noise entry W_ij in entry i of the noise vector U a.
+    """Return the matrix B with ``(U a)_i = sum_j B_ij W_ij``, for a released noise matrix U and a fixed vector a.
 
-    The array `onto` expresses U a as linear combinations of the coordinates of `law` (see the module's docstring).
+    W is the unscaled noise matrix: each entry of U is an entry of W times a public scale. The array `onto` gives U a as
+    linear combinations of the coordinates of `law`, which are the distinct entries of U.
     """
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row
@@ -95,8 +96,8 @@ def _by_places(onto: Any, law: Any) -> FloatArray:
 def _spans(matrices: FloatArray, most: int) -> FloatArray:
     """Return an orthonormal basis of each matrix's column space, shape (r, p, u), for matrices of shape (r, p, k).
 
-    The longest column is added to the basis and projected out of the other columns, until all are zero or u is `most`.
-    The basis of a matrix of smaller rank has zeros in its last columns.
+    In each step, the longest column is added to the basis and projected out of the other columns, until all columns are
+    zero or the basis has u = `most` vectors. The basis of a matrix of smaller rank has zeros in its last columns.
     """
     r, p, _ = matrices.shape
     left, found = matrices.copy(), [np.zeros((r, p, 0))]

@@ -7,7 +7,7 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 
 LEAST_PART = 0.4  # lower limit of an eigenvalue of a shrunk matrix, divided by the eigenvalue's expected value
-LEAST_SDS = 2.3  # noise sds of a matrix entry by which the limit given by `LEAST_PART` is raised
+LEAST_SDS = 2.3  # number of noise sds of a matrix entry that are added to the limit of `LEAST_PART`
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:

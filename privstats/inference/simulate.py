@@ -23,7 +23,7 @@ WORK = 2.0**24  # largest cost of all draws (`_work`); the number of draws is re
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
 KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws; largest array size of each
-SINGLE = 32  # number of the largest draws, which are not grouped
+SINGLE = 32  # number of the largest draws, which are kept as single values
 GROWTH = 1.12  # approximate ratio of the ranks at which two successive groups of sorted draws end
 
 
@@ -80,13 +80,13 @@ def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
     return np.asarray(np.interp(z, knots, roots) ** 3, dtype=float)
 
 
-@lru_cache(maxsize=1)  # of a fit's coefficients, for intervals and then for the tails
+@lru_cache(maxsize=1)  # keeps the draws for the coefficients of one fit, used by intervals and by tail bounds
 def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     """Return draws of the sum of independent noise vectors, one row per draw."""
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
-        used = noise.matrix.any(axis=1)  # with many groups of rows, most coordinates do not depend on this noise
+        used = noise.matrix.any(axis=1)  # with many groups of rows, this noise enters few coordinates of the sum
         some, start = replace(noise, matrix=noise.matrix[used]), 0
         for draws in _draws(key, noise, size):
             total[start : start + len(draws), used] += some.of(draws)
@@ -96,30 +96,30 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 
 def remembered(noise: Loading) -> bool:
-    """Return whether draws of a noise are cached; only draws of vectors with few coordinates are cached."""
+    """Return whether the draws of a noise vector are cached, which requires a vector with few coordinates."""
     return hasattr(_scaled(noise.law), "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
 def _scaled(law: Any) -> Any:
-    """Return the noise distribution of `law`.
+    """Return the noise distribution that belongs to the law of a release.
 
-    For objective perturbation, whose law also has a ridge, it is the distribution of the random linear term; otherwise
-    it is `law` itself.
+    For objective perturbation, whose law also has a ridge, the result is the distribution of the random linear term.
+    For all other mechanisms, the result is `law` itself.
     """
     return getattr(law, "noise", law)
 
 
 def _work(noise: Loading) -> float:
-    """Return the computational cost of one draw of a noise, in units of one independent coordinate.
+    """Return the computing time of one draw of a noise vector; the unit is the time for one independent coordinate.
 
-    The dependent coordinates of a noise matrix cost more than independent ones: k coordinates cost k^1.5 units.
+    The dependent coordinates of a noise matrix take more time than independent ones: k coordinates take k^1.5 units.
     """
     k = max(1, noise.coordinates)
     return float(k if getattr(noise.law, "pairs", None) is None else k**1.5)
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
-    """Yield independent draws of the coordinates of a noise, block by block, from the public stream with this `key`."""
+    """Yield blocks of independent draws of the coordinates of a noise, from public random stream `key`."""
     stream, k = PublicStream(key), noise.coordinates
     law = _scaled(noise.law)
     if remembered(noise):
@@ -134,7 +134,7 @@ def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """Key of cached draws: noise distribution without its scale, key of the public stream, and number of draws."""
+    """Cache key of draws: noise distribution without its scale, number of the public stream, and number of draws."""
 
     key: int
     draws: int
@@ -143,7 +143,7 @@ class _Unit:
 
 
 def _unit_of(law: Any) -> tuple[Any, ...]:
-    """Return a key of a noise distribution that is equal for distributions that differ in scale only."""
+    """Return a cache key of a noise distribution; distributions that differ only in scale have equal keys."""
     rest = (getattr(law, f.name) for f in fields(law) if f.name != "scale")
     return (type(law), len(law.scale), *(np.asarray(value).tobytes() for value in rest))
 

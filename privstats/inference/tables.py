@@ -26,7 +26,7 @@ class Table(NormalEstimate):
 def counts_table(
     names: Sequence[str], counts: FloatArray, noises: tuple[Loading, ...], notes: Sequence[Note] = ()
 ) -> Table:
-    """Return the table of k released counts of rows of the data, whose only error is privacy noise.
+    """Return the table of k released counts of rows; the only error of a count is privacy noise.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ class PointEstimate(Estimate):
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
         """Return the estimates of a fit that spent its whole budget on the estimates, with the size of their noise.
 
-        Along unidentified directions the error may be as large as theta itself, and the largest possible size of theta
-        is counted as noise. Notes on intervals are left out.
+        Along unidentified directions the error may be as large as theta itself, so the largest possible size of theta
+        is counted as noise there. Notes on intervals are left out.
 
         Parameters
         ----------
@@ -163,8 +163,8 @@ class PointEstimate(Estimate):
         if self.hidden is None or self.hidden_size is None:
             return sizes
         known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
-        # The bound on the error along unidentified directions may be far larger than the error. If the bound is most of
-        # `sizes`, it would overstate the noise, and no size is given.
+        # The bound on the error along unidentified directions may be far larger than the error. If the bound is more
+        # than half of the noise variance, `sizes` would overstate the noise, and no size is given.
         if self.bound is not None:
             known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
         return np.where(known, sizes, np.nan)

@@ -2,11 +2,12 @@
 
 For a symmetric log-concave density the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1 (Prekopa 1973), so
 ``S(c) <= S(a)^(c / a)`` for c > a. So beyond a quantile that can be estimated from draws, the tail decreases at least
-exponentially. Linear functions and sums of noises with log-concave densities have log-concave densities, too.
+exponentially. Linear functions and sums of independent noises with log-concave densities are log-concave, too.
 
-Matrix-t noise has polynomial tails. With W of density proportional to ``det(I + W^2)^-s`` and a symmetric C of
-eigenvalues l_i and eigenvectors u_i, ``<C, W> = sum_i l_i u_i'W u_i``. Each ``u_i'W u_i`` has the density of a single
-diagonal entry of W, proportional to ``(1 + t^2)^-s_1``. Let t(alpha) be the 1 - alpha quantile of ``|u_i'W u_i|``. Then
+Matrix-t noise has polynomial tails. Let W have a density proportional to ``det(I + W^2)^-s``. A linear function of W is
+the trace ``<C, W> = sum_i l_i u_i'W u_i`` of C W, for a symmetric C with eigenvalues l_i and eigenvectors u_i. Each
+``u_i'W u_i`` has the density of a single diagonal entry of W, proportional to ``(1 + t^2)^-s_1``; exponents such as s_1
+follow from s and the size of W. Let t(alpha) be the 1 - alpha quantile of ``|u_i'W u_i|``. Then
 ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability 1 - alpha, for r eigenvalues. If W_00 = 0 the first row is
 treated separately: a combination of its entries of norm 1 has the distribution of a single entry a, with density
 proportional to ``(1 + a^2)^-(2 s_2 - 1)``, and for a vector u in the remaining coordinates ``u'W u`` is ``(1 + a^2) t``
@@ -50,9 +51,9 @@ def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
 def far_quantile(noises: Sequence[Loading]) -> Quantile:
     """Return a function of alpha, shape (q,), that bounds the 1 - alpha quantiles of ``|sum of noises|``, shape (q,).
 
-    The noises are independent and have q coordinates. Their sum is divided into one part for all log-concave noises,
-    the parts of matrix-t noises, and one part for all noises of other laws. The bound is the sum of quantile bounds of
-    these parts, each at an equal share of alpha.
+    The noises are independent and have q coordinates. Their sum is divided into parts: one part for all log-concave
+    noises, one or two parts for each matrix-t noise, and one part for all other noises. The bound is the sum of the
+    quantile bounds of the parts, each at an equal share of alpha.
     """
     concave = tuple(one for one in noises if getattr(one.law, "log_concave", False))
     matrices = [one for one in noises if hasattr(one.law, "beyond")]
@@ -112,12 +113,11 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
 
 
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
-    """Return a function of alpha that bounds the quantile of ``|border a + sum_i values_i (1 + a_i^2) t_i|``.
-
-    The terms may be dependent.
+    """Return a function of alpha that bounds 1 - alpha quantiles of ``|border a + sum_i values_i (1 + a_i^2) t_i|``.
 
     The variables a and a_i have a density proportional to ``(1 + a^2)^-(2 s_2 - 1)``, with the given variance. The t_i
-    have a density proportional to ``(1 + t^2)^-s_2``; a_i and t_i are independent.
+    have a density proportional to ``(1 + t^2)^-s_2``; a_i and t_i are independent. The terms of the sum may be
+    dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of a; they equal 4 s_2 - 3

@@ -6,11 +6,11 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-TINY = 1e-300  # lower limit of variances, so that weights of numbers without noise are finite
+TINY = 1e-300  # lower limit of variances, so that estimates with variance 0 have finite weights
 
 
 def inverse_shares(variances: FloatArray) -> FloatArray:
-    """Return weights, shape (estimates, k), proportional to 1 / variance; columns sum to 1, or 0 if all are infinite.
+    """Return weights, shape (estimates, k), proportional to 1 / variance; a column sums to 1 (0 if all are infinite).
 
     >>> inverse_shares(np.array([[1.0, np.inf, np.inf], [3.0, 2.0, np.inf]])).T.tolist()
     [[0.75, 0.25], [0.0, 1.0], [0.0, 0.0]]

@@ -91,13 +91,13 @@ def check_formula(verb: str, formula: Any) -> None:
 
 
 def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbors: Neighbors) -> None:
-    """Raise an error if the data lack a column that a call names, or a declaration is missing or misspelled.
+    """Raise an error if the data lack a column named in the call, or a declaration is missing or misspelled.
 
     Parameters
     ----------
     head : callable
-        Function that returns a frame with the columns of the data but without rows. It returns None for plans, and for
-        readers whose columns may depend on rows.
+        Function that returns a frame with the columns of the data but without rows. The result is None for plans, and
+        for data sources whose columns may depend on rows.
     model : Model
         The user's formula and arguments.
     neighbors : Neighbors

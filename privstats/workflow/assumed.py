@@ -1,9 +1,9 @@
 """Synthetic rows from which the widths of confidence intervals are forecast before the data are read.
 
-The columns follow the hints of the user or, without hints, default assumptions. Three properties of the data widen
-intervals most and cannot be derived from the public bounds of the columns: unequal weights, rare outcomes and rare
-levels. If the hints do not specify these properties, the widths are forecast under usual and under pessimistic
-assumptions, and the expected width is a range.
+The columns follow the user's hints (a mean and sd, or shares of levels) or, without hints, default assumptions. Three
+properties of the data widen intervals most and cannot be derived from the public bounds of the columns: unequal
+weights, rare outcomes and rare levels. If the hints do not specify these properties, the widths are forecast under
+usual and under pessimistic assumptions, and the expected width is a range.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SPREAD = 1 / 6  # residual standard deviation divided by the half-range of the r
 # response, and for any other response
 HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
-LIGHT = 0.1  # mean and sd of weights, divided by the range of weights, in the pessimistic assumption
+LIGHT = 0.1  # (mean - lower bound) and sd of weights, divided by their range, in the pessimistic assumption
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # number of points that represent a distribution, and largest absolute logit of a point
 # identifiers of the public random streams for simulated predictors, simulated responses and columns with hints
@@ -68,7 +68,7 @@ class Assumption:
 
 @dataclass(frozen=True, eq=False)
 class AssumedDesign:
-    """A design with a synthetic response, which is scaled to [-1, 1] and read from a separate column.
+    """A design (map from rows to model columns) with a synthetic response in [-1, 1], read from a separate column.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _outcome_range(design: Any) -> Numbers:
 def _is_known(design: Any, hints: Mapping[str, Hint]) -> bool:
     """Return whether the user's hints about columns suffice to simulate the response.
 
-    For a comparison such as x > 3, a mean and a standard deviation of x do not suffice.
+    If the response is a comparison such as x > 3, a mean and a standard deviation of x do not suffice.
     """
     outcome = _outcome(design)
     told = all(name in hints and (hints[name].shares or not is_binary(design)) for name in outcome)
@@ -219,9 +219,10 @@ def _outcome(design: Any) -> tuple[str, ...]:
 
 
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
-    """Return the declarations, by name, of columns without hints that may widen intervals most.
+    """Return the declarations (bounds or levels), by name, of columns for which a hint would be most useful.
 
-    Such columns are outcomes, weights and columns with levels.
+    Intervals depend most on the distributions of outcomes, weights and columns with levels. The result has the columns
+    of these kinds about which the user gave no hint.
     """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
@@ -248,7 +249,7 @@ def costly(design: Any, assumed: Assumption) -> Assumption:
 
 
 def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
-    """Return clauses that state the pessimistic assumptions of `costly` about columns without hints."""
+    """Return the pessimistic assumptions about columns without hints as text: the clauses of a sentence."""
     outcome, kinds = design.response if _outcome(design) else None, dict[str, None]()
     for name, known in unknown.items():
         if name == outcome:

@@ -31,7 +31,7 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with their na
 )  # fmt: skip
 
 INTERVALS = ("alpha", "confidence", "level")  # usual names of the confidence level; few functions have this argument
-ELSEWHERE = MappingProxyType(  # remedies in error messages; a key is a pair (function, argument that it does not have)
+ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, argument that the function lacks)
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
         ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',

@@ -1,9 +1,9 @@
-"""Residual diagnostics of a fit, as a study of private histograms and means.
+"""Residual diagnostics of a fit: private histograms and means, charged together.
 
 The released coefficients are public, so that the residual of a row is an expression in the row's columns. The bins are
 also public: they are chosen from releases and declared bounds. Each diagnostic is a histogram of residuals, or a table
-of means by intervals of fitted values. The plans of the diagnostics form a study: the ledger is charged with all plans
-at once, before any plan is run. This module reads no row.
+of means by intervals of fitted values. The ledger is charged with the plans of all diagnostics at once, before any plan
+is run (`Study`). This module reads no row.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def diagnosed(
     edges = np.linspace(*(_range(fit, eta) if fitted is None else _given(fitted)), int(bins) + 1)
     pictures = (_of_probabilities if fit.facts.link else _of_means)(fit, response, eta, edges, scale)
     parts = _parts(tuple(pictures), shares)
-    with warnings.catch_warnings():  # hides warnings that a diagnostic does not use some declared columns
+    with warnings.catch_warnings():  # no warnings about declared columns that a diagnostic does not use
         warnings.simplefilter("ignore", PrivstatsWarning)
         plans = [_plan(fit, data, picture, promise.part(parts[kind])) for kind, picture in pictures.items()]
         made = tuple(Study(plans).run(data, ledger=ledger, rng=rng))
@@ -86,7 +86,7 @@ def diagnosed(
 
 
 def _design_of(fit: Any) -> Any:
-    """Return the design of a fit; raise an error if the fit has no residuals or lacks a coefficient."""
+    """Return a fit's design (map from rows to model columns); raise an error if residuals cannot be computed."""
     if not isinstance(fit, Results):
         raise OptionError(f"the first argument is {quote(fit)}; write ps.dp_diagnostics(fit, data, eps=1)")
     facts = fit.facts
@@ -115,9 +115,9 @@ def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale:
 
 
 def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the binned residuals of a logistic regression; other diagnostics are not informative for 0-1 responses.
+    """Return the diagnostic of a logistic regression: mean residuals by bins of log odds, with the edges `ends`.
 
-    `ends` are the edges of bins of log odds.
+    Other residual diagnostics are not informative for responses of 0 and 1.
     """
     if scale is not None:
         raise OptionError("residuals of a logistic regression lie between -1 and 1; leave scale out")

@@ -13,11 +13,11 @@ from privstats.errors import OptionError
 from privstats.formula.domain import Domain
 from privstats.privacy.promise import Promise
 
-DIGITS = 6  # number of significant digits to which all machines compute equal numbers
+DIGITS = 6  # numbers are rounded to this many significant digits, which are equal on all machines
 
 
 def digest(*parts: Any) -> str:
-    """Return the SHA-256 of the canonical JSON of a value, in hexadecimal digits.
+    """Return the SHA-256 hash of values in canonical JSON form, as hexadecimal digits.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def canonical_form(value: Any) -> Any:
     Raises
     ------
     OptionError
-        If the type is unknown: its `repr` is never used, since a `repr` may omit details.
+        If a value has an unknown type. The `repr` of such a value is not used, because a `repr` may omit details.
     """
     if value is None or isinstance(value, str | bool):
         return value

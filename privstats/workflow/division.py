@@ -1,6 +1,6 @@
 """Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger.
 
-This file is trusted code: privacy depends on it. Every query gets `promise.part(share)`, and the parts of one plan add
+This file is trusted code: privacy depends on it. Each query gets a part, `promise.part(share)`; the parts of a plan add
 up to the budget: eps and delta, mu^2, or rho add up under adaptive composition, also after any earlier releases
 (`privstats.privacy.promise`). A part of rho is charged as mu or eps if the mechanisms that spend it guarantee mu or eps
 (`ZeroCDP.kept_by`).
@@ -149,7 +149,7 @@ def fraction(share: Any) -> float:
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
     """Return the share of a query: the share given for its label, or an equal part of the share given for its name."""
-    if a.optional:  # a given share of a query, such as "scales", is not a share of the optional query "scales again"
+    if a.optional:  # a user's share of a query, such as "scales", does not apply to the optional query "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
         namesakes = _namesakes(a, asked)

@@ -79,7 +79,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
 
 
 def _why(choice: Choice, gate: Gate) -> str:
-    """Return the reason for the choice of the method, with expected interval lengths if the fit compared methods."""
+    """Return the reason for the choice of the method as text, with expected interval lengths of compared methods."""
     lengths = {name: length for name, length in gate.lengths.items() if math.isfinite(length)}
     if gate.chosen is None or gate.chosen not in lengths:
         return choice.why
@@ -93,7 +93,7 @@ def _why(choice: Choice, gate: Gate) -> str:
 
 
 def _times(length: float) -> str:
-    """Return a ratio of lengths in words; a ratio above 100 says only that nothing is expected to be given."""
+    """Return a ratio of interval lengths as text; "at least 100" means that no interval is expected."""
     return f"{length:.2g}" if length < 99.5 else "at least 100"
 
 

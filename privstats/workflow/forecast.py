@@ -38,8 +38,8 @@ from privstats.workflow.assumed import ROWS, Assumption, assumed_rows
 
 FITS, FEWER = range(9), range(3)  # identifiers of the simulated fits under usual and under pessimistic assumptions
 MOST = 45  # largest number of simulated fits if the user gives rows that resemble the data (`like`)
-SETTLED = 0.08  # standard error of the logarithm of an expected width, below which no more fits are simulated
-VAGUE = 1.5  # ratio of the quartiles of simulated widths above which a forecast from the user's rows `like` is a range
+SETTLED = 0.08  # simulation stops if the standard error of the log of an expected width is below this
+VAGUE = 1.5  # with the user's rows `like`, a forecast is a range if the ratio of quartiles of widths exceeds this
 # Numbers of simulated releases that are averaged: of one quantile with its interval, of several quantiles released
 # together, and of coefficients or other vectors.
 SEVERAL, TOGETHER, FEW = 25, 9, 3
@@ -52,12 +52,12 @@ OF_WIDTH = FORECAST.index("width")
 
 T = TypeVar("T")
 Fits = Mapping[int, FloatArray]  # widths of the intervals in simulated fits, by identifier of the fit
-Settled = Callable[[Fits, list[str]], bool]  # whether no more fits are needed, given their widths and the terms' names
+Settled = Callable[[Fits, list[str]], bool]  # (widths so far, names of terms) -> whether no more fits are needed
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """A forecast: the medians of simulated fits.
+    """A forecast of standard errors and interval widths: medians over simulated fits.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Forecast(Conversation):
                 draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # without a noise law, a release is a bin or level, which has no mean
+                draws = 1 if law is None else FEW  # a release without a noise law is a bin or a level, and has no mean
             mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
@@ -215,7 +215,7 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
 
 
 class _Repeated(RowValues):
-    """The vectors of the synthetic rows, repeated in the same order up to a given number of rows (`many`)."""
+    """The vectors of the synthetic rows, repeated in the same order until there are `many` rows."""
 
     def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
         super().__init__(rows, question)

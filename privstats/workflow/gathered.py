@@ -9,9 +9,9 @@ from privstats.errors import OptionError
 from privstats.gate.rehearsal import Asked
 from privstats.models.base import METHODS, Choice
 
-COPIES = 2 * 8  # bytes for each number of a row: two copies are in memory while the parts of the rows are joined
+COPIES = 2 * 8  # bytes for each number of a row: two copies are in memory while blocks of rows are joined
 TOLD = 10**8  # a plan states the memory if it is at least this number of bytes
-MOST_NUMBERS = 1 << 28  # largest count of numbers, of all rows together, that a method may have in memory at once
+MOST_NUMBERS = 1 << 28  # largest count of numbers (rows x numbers per row) that a method may keep in memory
 
 
 @dataclass(frozen=True)

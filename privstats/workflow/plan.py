@@ -1,4 +1,4 @@
-"""Plans: which queries a fit would send and how the budget is divided, found by trial runs on synthetic rows.
+"""Plans: the queries of a fit and the division of its budget among them, found by trial runs on synthetic rows.
 
 A plan reads no row of the data.
 """
@@ -52,7 +52,7 @@ ROUNDS = 6  # largest number of rounds of trial runs; the runs are repeated unti
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
 MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
-LEAST, MOST_BUDGET = 1e-9, 1e4  # in a search for a budget: least multiple of the planned budget, and largest budget
+LEAST, MOST_BUDGET = 1e-9, 1e4  # limits of a budget search: least multiple of the planned budget, and largest budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class Plan:
     asked: tuple[Asked, ...]
     gathered: Gathered | None = None  # memory of a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache by assumption, shared by equal calls
+    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache by assumption; equal calls share it
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -162,8 +162,9 @@ class Plan:
     def kept(self) -> Promise:
         """The privacy guarantee of the mechanisms, which may be stronger than the guarantee of the call.
 
-        For a call with rho, it is a guarantee in mu if all noise is normal, and a guarantee in eps if the only
-        mechanism satisfies pure eps. Otherwise it is the guarantee of the call.
+        For a call with a budget rho, the mechanisms guarantee Gaussian differential privacy (mu) if all noise is
+        normal, and pure differential privacy (eps) if the only mechanism satisfies it. In all other cases, the
+        guarantee is the guarantee of the call.
         """
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
@@ -205,7 +206,7 @@ class Plan:
 
     @cached_property
     def stream_digest(self) -> str:
-        """Hash of the call and of the queries, with unrounded budgets; it selects the random stream of a seeded fit."""
+        """Hash of the call and the queries, with unrounded budgets; it selects a seeded fit's random stream."""
         return digest(*self._call, self._asked)
 
     @property
@@ -262,7 +263,7 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return the declarations of columns for which a hint (`Domain.hint`) would improve forecast widths most."""
+        """Return the declarations, by column, of columns whose hints (`Domain.hint`) would improve forecasts most."""
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
     @property
@@ -278,9 +279,9 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
     ) -> forecast.Expected:
-        """Return the forecast of interval widths under the default assumptions, or for the rows `like`.
+        """Return the forecast of interval widths under the usual assumptions about columns, or for the rows `like`.
 
-        The parameters are explained in `forecast.expected`.
+        The docstring of `forecast.expected` explains the parameters.
         """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -299,9 +300,10 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
     ) -> forecast.Expected:
-        """Return the forecast of interval widths for synthetic rows under an assumption.
+        """Return the forecast of interval widths for synthetic rows under an assumption about columns.
 
-        A complete forecast, from all `fits`, is computed once and kept. `settled` is explained in `forecast.expected`.
+        A complete forecast, from all simulated `fits`, is computed once and kept. The function `settled` may end the
+        simulation early (see `forecast.expected`).
         """
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None
@@ -339,7 +341,7 @@ class Plan:
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest budget at which intervals are narrow enough, in eps, mu or rho as in the plan.
+        """Return the smallest budget (in eps, mu or rho, as in the plan) at which intervals are narrow enough.
 
         Parameters
         ----------
@@ -424,7 +426,7 @@ class Plan:
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
-        known: dict[int, Widths] = {}  # a cache, because several values of the search are rounded to the same number
+        known: dict[int, Widths] = {}  # a cache, because the search may round several values to the same number of rows
 
         def widths(rows: float, bounds: Bounds) -> Widths:
             n = max(fewest, int(rows))
@@ -505,8 +507,8 @@ class Plan:
         """Return the ratio of expected to wanted interval width, for one term or for each term except the intercept.
 
         The simulation stops when further fits cannot change whether every width is at most the wanted width. `bounds`
-        contains lower and upper bounds of the ratio in each simulated fit; they are ratios of the same fit at other
-        numbers of rows, or at other budgets.
+        contains lower and upper bounds of the ratio in each simulated fit; the bounds are the ratios of the same fit
+        at other numbers of rows, or at other budgets.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -667,7 +669,7 @@ PUBLIC = (
 
 
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None, near: Plan | None = None) -> Plan:
-    """Return the plan of a call; no row is read. A cache keeps the last plans, so that equal calls are planned once.
+    """Return the plan of a call, without reading a row. A cache keeps plans, so that equal calls are planned once.
 
     Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. A plan is
     computed for each way, and the plan with the shorter expected intervals is returned.
@@ -681,8 +683,8 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None,
     assumed : int, optional
         Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
     near : Plan, optional
-        Plan of the same call with another budget or number of rows, for forecasts in a search. One trial run checks
-        whether the call has the same queries as `near`. The returned plan is then not kept in the cache.
+        Plan of the same call with another budget or number of rows, for forecasts in a search. A trial run checks
+        whether the queries are the same as in `near`. The returned plan is then not kept in the cache.
 
     Raises
     ------
@@ -697,7 +699,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None,
 
 @dataclass(frozen=True)
 class _Wish:
-    """Key of the cache of plans: the arguments of a call and the public numbers of rows; they determine the plan."""
+    """Key of the cache of plans: the arguments of a call and the number of rows, which determine the plan."""
 
     model: type[Model]
     written: str
@@ -708,7 +710,7 @@ class _Wish:
 
 @lru_cache(maxsize=REMEMBERED)
 def _remembered(wish: _Wish) -> Plan:
-    """Return the plan of a call, from a cache; it depends on public information only, never on rows."""
+    """Return the plan of a call from a cache; the plan depends on public information only, never on rows."""
     return _made(wish, None)
 
 
@@ -725,14 +727,14 @@ def _made(wish: _Wish, near: Plan | None) -> Plan:
 
 
 def forget() -> None:
-    """Clear the cache of plans, which is necessary after changes of code or constants that plans depend on."""
+    """Clear the cache of plans, which is necessary after a change of code or constants on which plans depend."""
     _remembered.cache_clear()
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
-    """Return the privacy guarantees whose budget may be divided among the queries.
+    """Return the candidate privacy guarantees of a fit; the budget of one of them is divided among the queries.
 
-    Each of these guarantees implies the guarantee of the call.
+    Each candidate implies the guarantee of the call: for (eps, delta), a guarantee mu with normal noise, or pure eps.
     """
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
@@ -742,7 +744,7 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 
 
 def _shorter(normal: Plan, pure: Plan) -> Plan:
-    """Return one of two plans (normal noise, or pure eps): the plan with the shorter expected intervals.
+    """Return the plan with the shorter expected intervals: the plan with normal noise, or the plan with pure eps.
 
     The comparison of the expected widths is added to the reason for the method in the returned plan.
     """
@@ -777,12 +779,12 @@ def _ratio(normal: Plan, pure: Plan) -> float:
 def _planned(
     spec: Specification, promise: Promise, rows: int | None, assumed: int | None, near: Plan | None = None
 ) -> Plan:
-    """Return the plan of a call if the budget of the guarantee `promise` is divided among the queries.
+    """Return the plan of a call in which the budget of the guarantee `promise` is divided among the queries.
 
     Trial runs, alternately on few and many synthetic rows, and the division of the budget are repeated until the
-    queries no longer change. If the plan `near` has the same method and a divided guarantee of the same kind, the first
-    trial run begins with the queries of `near`, which were audited. No further run is necessary if the queries then
-    differ from the queries of `near` at most in their mechanisms.
+    queries no longer change. If the plan `near` has the same method and divides a guarantee of the same kind, the first
+    trial run begins with the queries of `near`, which are already audited. No further run is necessary if the first run
+    finds the same queries as `near`, with possibly different mechanisms.
     """
     public = _public(spec, rows, assumed)
     design = public.design
@@ -812,7 +814,7 @@ def _planned(
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
-    """Return the public information of a fit, with its design; undeclared bounds are replaced by placeholders."""
+    """Return the public information about a fit before any query, with placeholders for bounds not declared."""
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
     design = spec.model.bind(offered)
@@ -839,15 +841,15 @@ def _question(a: Asked, division: Division) -> Planned:
 
 
 class Quick(Rehearsal):
-    """A trial run of an estimator on synthetic rows, with fast answers.
+    """A trial run of an estimator on synthetic rows, in which mechanisms are replaced by faster substitutes.
 
-    Additive noise is replaced by normal noise of the same variances, and the error of a rank is drawn from its
+    Additive noise is replaced by normal noise with the same variances, and the errors of ranks are drawn from their
     distribution. All trial runs of one round begin with the same queries and share the answers to these queries.
 
     Parameters
     ----------
     said : dict
-        Cache of the answers in the trial runs of this round.
+        Cache of the answers to queries in the trial runs of this round.
     before : dict
         Queries of the previous round, by label.
     unaudited : set
@@ -896,11 +898,11 @@ class Quick(Rehearsal):
 
 
 class _EndError(Exception):
-    """Exception that ends a trial run of an estimator after the last query."""
+    """Exception that ends a trial run of an estimator after the last query, before inference."""
 
 
 def _quick(by: Any) -> Any:
-    """Return a fast substitute for a mechanism, for synthetic rows only, which need no privacy."""
+    """Return a fast substitute for a mechanism, used only on synthetic rows, which need no protection."""
     if isinstance(by, Additive):
         return _NormalStandIn(by)
     return _RankStandIn(by) if isinstance(by, Rank) and by.confidence is None else by
@@ -948,7 +950,7 @@ def rehearsed(
     """Run the estimator on synthetic rows; return all its queries, and the numbers of passes over the rows.
 
     An estimator that chooses among several methods has one branch per method, and each branch is run. The planner calls
-    this function several times (in rounds, numbered by `turn`), because the budgets of the queries depend on the set of
+    this function in several rounds, numbered by `turn`, because the budgets of the queries depend on the set of
     queries. If the queries are equal to the queries of the previous round (`before`), every query was asked with its
     final budget. In this case each query is audited, and each branch is run once more without its optional queries,
     unless these queries were `audited` for another plan. Inference after the last query is run in the first round only.
@@ -1018,7 +1020,7 @@ def _check_delta(promise: Promise, rows: int | None) -> None:
 
 
 def _of_terms(term: str | None, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return the mask of one term, or of all terms except the intercept, among the terms with the given names."""
+    """Return a mask of the terms in `names`: True for `term`, or for all terms except the intercept by default."""
     if term is None:
         return np.array([name != "Intercept" or len(names) == 1 for name in names])
     if term not in names:

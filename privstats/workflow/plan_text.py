@@ -1,4 +1,4 @@
-"""Text of a plan, to be read before any budget is spent."""
+"""Printed text of a plan, for the user to read before any budget is spent."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines on ranges of widths, on hints that would narrow the ranges, and on intervals that may be missing."""
+    """Return lines about ranges of widths, hints that would narrow them, and intervals that may not be reported."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -235,19 +235,19 @@ def _questions(plan: Any) -> list[str]:
 
 
 def _own(p: Planned, plan: Any) -> float:
-    """Return the share of a query minus the shares of the optional queries that are paid from this share."""
+    """Return the budget share of a query, minus the shares of optional queries that are paid from this share."""
     fractions: Mapping[str, float] = plan.division.fractions
     return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the title of a query's line: the query's name, or its label if it is an optional repetition of a query."""
+    """Return the name of a query as printed in a plan; for an optional repetition of a query, its longer label."""
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
 
 
 def _marks(branches: Sequence[str]) -> list[str]:
-    """Return a short and unique label for each method among which a fit chooses."""
+    """Return short, distinct labels of the methods among which a fit chooses: the first letters of their names."""
     marks: list[str] = []
     for branch in branches:
         mark = next(branch[:k] for k in range(1, len(branch) + 1) if branch[:k] not in marks)

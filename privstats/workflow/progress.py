@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-Turns = Mapping[str | None, tuple[int, ...]]  # for each branch (method): largest number of passes with each design
+Turns = Mapping[str | None, tuple[int, ...]]  # by branch (method): largest number of passes with each model matrix
 SILENT, EVERY = 1.0, 0.1  # seconds until the line first appears, and between updates
 BAR, WIDTH = 24, 79  # number of characters of the bar, and largest number of characters of the line
 STEPS = 100  # number of steps into which the displayed progress of a pass is divided
@@ -32,7 +32,7 @@ class Course:
     name : str
         Name of the function.
     turns : mapping
-        Largest numbers of passes over the rows, by branch (method); one number for each design.
+        Largest numbers of passes over the rows, by branch (method); one number for each model matrix.
     rows : int or None
         Number of rows; None if it is private.
     """
@@ -42,12 +42,12 @@ class Course:
         self.line = None if out is None else ProgressLine(name, rows, out)
 
     def turn(self, begun: Sequence[int], branch: str | None) -> bool:
-        """Record that a pass over the rows begins; return whether another pass with the same design may follow.
+        """Record that a pass over the rows begins; return whether another pass with this model matrix may follow.
 
         Parameters
         ----------
         begun : sequence of int
-            Number of passes begun with each design matrix, in the order of use; the new pass is included.
+            Number of passes begun with each model matrix, in the order of use; the new pass is included.
         branch : str or None
             Branch (method) that the estimator has chosen; None before the choice.
         """
@@ -62,13 +62,13 @@ class Course:
             self.line.read(rows)
 
     def close(self) -> None:
-        """Remove the line from the terminal."""
+        """Remove the progress line from the terminal."""
         if self.line is not None:
             self.line.close()
 
 
 class ProgressLine:
-    """A line of text that each update overwrites.
+    """A line of progress on a text stream, which each update overwrites.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class ProgressLine:
             self._show()
 
     def close(self) -> None:
-        """Remove the line from the terminal."""
+        """Remove the progress line from the terminal."""
         if self.written:
             self._write("")
             self._write("\r")
@@ -109,7 +109,7 @@ class ProgressLine:
             self.next = time.monotonic() + EVERY
 
     def text(self) -> str:
-        """Return the current text of the line."""
+        """Return the current text of the progress line."""
         begin = "{}  pass {} of {}".format(self.name, *self.passes)
         if not self.rows:
             return begin

@@ -1,4 +1,4 @@
-"""Protected data: rows with their domain and their ledger, which every function accepts as `data`."""
+"""Protected data: confidential rows with their declared domain and ledger, which every function accepts as `data`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BRINGS = ("domain", "ledger")  # arguments that protected data supply in a call
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Protected:
-    """Confidential rows with their declared domain, and with the budget that all fits on them share.
+    """Confidential rows with their declared domain, and with one budget that all fits on the rows share.
 
     The class prevents mistakes. It does not protect against code in the same process, which can read the rows.
 

@@ -13,7 +13,7 @@ from privstats.inference.estimate import product_parts
 from privstats.inference.notes import SYMPTOMS, Note, about_rows, note, percent
 from privstats.workflow.plan import Plan
 
-CLEAR = 3.0  # number of standard errors that a count of unused rows must exceed, so that it is not attributed to noise
+CLEAR = 3.0  # a count of unused rows below this many standard errors is attributed to noise
 UNUSED = 0.05  # a note is shown if more than this share of the rows is not used
 NEARLY_ALL = 0.9  # if more than this share of the rows is not used, the note names a declaration as the probable cause
 SMALL_WEIGHT = 0.2  # a note is shown if the mean weight, divided by the upper bound of the weights, is below this
@@ -64,9 +64,9 @@ def _small_weights(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 
 
 def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note if privacy units have nearly `rows_per_unit` used rows on average.
+    """Return a note if the mean number of used rows per privacy unit is close to its limit, `rows_per_unit`.
 
-    Some units then probably have more rows than `rows_per_unit`, and their further rows are not used.
+    Some units then probably have more than `rows_per_unit` rows, and their additional rows are not used.
     """
     used, _ = _released(estimate, "rows used")
     most, unit = public.rows_per_unit, plan.specification.neighbors.unit

@@ -1,4 +1,4 @@
-"""Plans as JSON: a file contains the arguments of the call, and reading the file plans the call again."""
+"""Plans as JSON files: a file contains the arguments of a call, from which the plan is computed again on reading."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WRITTEN_APART = ("formula", "domain")  # arguments that have separate entries in
 
 
 def written_plan(plan: Any) -> dict[str, Any]:
-    """Return the contents of a plan's file, as JSON types: the call, and the results of planning.
+    """Return the contents of the file of a plan, as JSON types: the call, and results such as the digest.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def written_plan(plan: Any) -> dict[str, Any]:
 
 
 def plan_of(content: Mapping[str, Any], name: str) -> Any:
-    """Return the plan in the contents of a file: the call is planned again, and nothing else is executed.
+    """Return the plan that a file describes: the call in the file is planned again, and nothing else is executed.
 
     Parameters
     ----------
@@ -140,8 +140,8 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 def marked(plan: Any, there: Any, fit: Any) -> Any:
     """Return a fit with the digest and the accepted widths of `plan`.
 
-    `there` is the plan that was computed for the data before the fit. If the fit has another plan, because the data
-    have changed meanwhile, the fit is returned unchanged.
+    `there` is the plan that was computed for the data before the fit. If the data have changed since then and the fit
+    therefore has another plan, the fit is returned unchanged.
     """
     if fit.facts.digest != there.digest:
         return fit
@@ -149,7 +149,7 @@ def marked(plan: Any, there: Any, fit: Any) -> Any:
 
 
 def planned_on(plan: Any, data: Any) -> Any:
-    """Return the plan of the same call on data; only names and types of columns and public numbers of rows are read.
+    """Return the plan of the same call on data, from the names and types of columns and the public number of rows.
 
     Raises
     ------
@@ -175,14 +175,14 @@ def call_on(plan: Any, data: Any, **more: Any) -> Any:
 
 
 def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
-    """Return the fit of a plan on data, without repeating the warnings of `planned_on`."""
+    """Return the fit of a plan on data; warnings are hidden, because planning has already given them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivstatsWarning)
         return call_on(plan, data, ledger=ledger, rng=rng)
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan in the contents of a file, with its accepted widths; after a failure, return an error text."""
+    """Return the plan that a file describes, with its accepted interval widths; after a failure, an error text."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan
@@ -193,7 +193,7 @@ def _attempt(content: Mapping[str, Any]) -> Any:
 
 
 def _planned(content: Mapping[str, Any]) -> Any:
-    """Return the plan of the call in the contents of a file."""
+    """Return the plan of the call that a file describes."""
     function, options = content["function"], content["options"]
     verb = BY_NAME.get(function.removeprefix("dp_")) if isinstance(function, str) else None
     if verb is None:

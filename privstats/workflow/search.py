@@ -26,11 +26,11 @@ AIM = 0.003  # the next number to try exceeds the root (the extrapolated number)
 # counts as near this limit
 NEARLY, BELOW = 0.0075, 0.015
 CLOSE = 0.03  # a limit is close to the root if |log(expected width / wanted width)| at the limit is below this
-ALMOST = 0.0099  # relative distance from a limit near the root to the next number to try: slightly less than `WITHIN`
-PROBES = 1  # largest number of tries 1% away from the lower or upper limit instead of at their geometric mean
-APART_FROM_ONE = 0.05  # value of |log(expected width / wanted width)| beyond which a rough forecast is sufficient
+ALMOST = 0.0099  # a number tried next to a limit has this relative distance from the limit, slightly less than `WITHIN`
+PROBES = 1  # largest number of tries 1% away from a limit in place of the geometric mean of both limits
+APART_FROM_ONE = 0.05  # a rough forecast is sufficient if |log(expected width / wanted width)| exceeds this
 SPACED = 0.03  # smallest |log ratio| of two numbers for an extrapolation: widths at nearer numbers differ irregularly
-JUMP = 1.0  # a power law is fitted through two numbers only if the |log ratio| of their widths is below this
+JUMP = 1.0  # a power law through two tried numbers is used only if |log(ratio)| of their widths is below this
 STEPS_OUT = 4.0  # factor to the next number while only one limit is known; the factor is squared after each use
 
 
@@ -63,10 +63,11 @@ class Widths:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds of the ratio of expected to wanted width in simulated fits, from other numbers of rows or other budgets.
+    """Bounds of the ratio of expected to wanted width in simulated fits, from other numbers of rows or budgets.
 
-    A fit has the same random numbers at all numbers of rows and budgets, and its widths fall as the number grows.
-    Therefore its widths at a larger number are lower bounds, and its widths at a smaller number are upper bounds.
+    A simulated fit has the same random numbers at all numbers of rows and budgets, and its interval widths decrease as
+    the number (or budget) grows. Therefore its widths at a larger number are lower bounds, and its widths at a smaller
+    number are upper bounds.
 
     Parameters
     ----------
@@ -95,10 +96,10 @@ class Bounds:
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
         """Return the median ratios of expected to wanted widths, or None if more fits must be simulated.
 
-        The median of all fits lies between two limits: in the fits that are not simulated, the ratios are replaced by
-        their lower bounds for one limit, and by their upper bounds for the other limit. Between these limits the median
-        is estimated, with the expected ratios in the fits that are not simulated: the ratio at another number times the
-        median change of the ratios in the simulated fits.
+        For the fits that are not simulated yet, only lower and upper bounds of the ratios are known. The median with
+        the lower bounds and the median with the upper bounds are two limits of the median of all fits. Between these
+        limits the median is estimated from predicted ratios: the ratio of a fit at another number, times the median
+        change of the ratios in the simulated fits.
 
         Parameters
         ----------
@@ -123,9 +124,9 @@ class Bounds:
         return np.clip(np.median([*made, *self._others(ratios, rest)], axis=0), lowest, highest)
 
     def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
-        """Return expected ratios of expected to wanted widths in fits that are not simulated at the tried number.
+        """Return predicted ratios of expected to wanted widths for fits that are not simulated at the tried number.
 
-        The result has one array, shape (terms,), for each fit in `rest` with known ratios at another number. These
+        The result has one array, shape (terms,), for each fit in `rest` with known ratios at another number. The known
         ratios are multiplied by the median change between the two numbers, over the fits simulated at both numbers.
         """
         known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
@@ -143,7 +144,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Fall:
-    """Squared ratio of expected to wanted width as a function of x, the number of rows or the budget.
+    """Model of the squared ratio of expected to wanted width as a function of x, the number of rows or the budget.
 
     The function is ``rest x^-still + noise x^-falling``. The first term is due to sampling error, the second term to
     noise; `rest` and `noise` are the values of the terms at x = 1.
@@ -182,8 +183,8 @@ class Fall:
         """Return the number of rows (or budget) at which the largest ratio of expected to wanted width is 1.
 
         The result is extrapolated from two tried numbers. If the widths decrease faster between the two numbers than
-        the function of this class can, a power law through the two ratios is used instead, unless the ratios differ by
-        more than a factor of ``exp(JUMP)``.
+        the model of this class allows, a power law through the two ratios is used in its place, unless the ratios
+        differ by more than a factor of ``exp(JUMP)``.
 
         Parameters
         ----------
@@ -225,9 +226,9 @@ class Tries:
         return self.known[number]
 
     def confirms(self, number: float) -> bool:
-        """Return whether all expected widths at a tried number are at most the wanted width.
+        """Return whether all expected widths at a tried number of rows (or budget) are at most the wanted width.
 
-        The decision uses only fits that are simulated at this number, and no bounds from fits at other numbers.
+        The decision uses only fits that are simulated at this number, without bounds from fits at other numbers.
         """
         if not self.known[number].sure:
             self.known[number] = self.expected(number, Bounds(rough=True))
@@ -287,8 +288,8 @@ def narrow_enough(
 class Way:
     """State of a search for the smallest number of rows (or budget) that suffices.
 
-    The state contains a lower limit, the largest number known to be insufficient; an upper limit, the smallest number
-    known to suffice; and the root, a number that is extrapolated from the expected widths at tried numbers.
+    The state has a lower limit, the largest number known to be insufficient; an upper limit, the smallest number known
+    to suffice; and the root, the wanted number as extrapolated from the expected widths at tried numbers.
     """
 
     def __init__(self, law: Fall, least: float, most: float) -> None:
@@ -301,14 +302,14 @@ class Way:
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def ends(self, low: float) -> bool:
-        """Return whether the search ends if the number `low` is known to be insufficient.
+        """Return whether the search ends if the number of rows (or budget) `low` is known to be insufficient.
 
-        The search ends if the smallest number known to suffice is larger than `low` by at most 1%.
+        The search ends if the smallest number known to suffice exceeds `low` by at most 1%.
         """
         return (1 - WITHIN) * self.high <= low < self.high
 
     def bounds(self, number: float) -> Bounds:
-        """Return bounds of the ratios of widths in the fits at the next number to try, from fits at other numbers."""
+        """Return bounds, from earlier tries, of the ratios of expected to wanted width at the next number to try."""
         least = self.at_high if number < self.high else {}
         most = self.at_low if number > self.low else {}
         ends = self.ends(number) or (1 - WITHIN) * number <= self.low
@@ -334,9 +335,9 @@ class Way:
         self.ratios[number] = widths.ratio if widths.ratio > 0 else math.inf
 
     def takes_back(self, widths: Widths) -> None:
-        """Replace the upper limit by the previous upper limit, after `widths` have shown that it does not suffice.
+        """Replace the upper limit by the previous upper limit, because intervals at the upper limit are too wide.
 
-        `widths` has the expected widths at the replaced limit, from fits simulated at this number alone.
+        `widths` has the expected widths at the replaced limit, computed only from fits simulated at this limit.
         """
         number, (self.high, self.at_high) = self.high, self.before.pop()
         self.goes_on(number, widths)

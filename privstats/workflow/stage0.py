@@ -24,9 +24,9 @@ from privstats.privacy.promise import Promise, ZeroCDP
 from privstats.sets.cells import Line
 from privstats.workflow.division import BOUNDS
 
-FINEST = 1e-9  # absolute value below which the scale of `stretch` is linear; above, it is logarithmic
-WIDEST = 690.0  # bound of stretched values, above arcsinh(1e290 / FINEST)
-GRID = 2.0**-22  # step of the stretched scale, which resolves six digits of a number
+FINEST = 1e-9  # the scale of `stretch` is linear for values up to this size, and logarithmic beyond
+WIDEST = 690.0  # bound of values on the scale of `stretch`, above arcsinh(1e290 / FINEST)
+GRID = 2.0**-22  # grid step on the scale of `stretch`, which resolves six digits of a number
 LEVEL = 0.97  # probability of the quantile of distances; below 1, so that rank errors do not reach the largest distance
 MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances
 FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
@@ -45,7 +45,7 @@ def unstretch(points: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Stretched:
-    """Function of rows: the value of the only numeric column, on the logarithmic scale of `stretch`."""
+    """Function of a block of rows: values of the only numeric column, on the logarithmic scale of `stretch`."""
 
     def __call__(self, block: Any) -> FloatArray:
         """Return the values on the logarithmic scale of `stretch`, shape (n, 1)."""
@@ -54,7 +54,7 @@ class Stretched:
 
 @dataclass(frozen=True)
 class Distance:
-    """Function of rows: the distance, on the scale of `stretch`, of a column's value from a released point."""
+    """Function of a block of rows: distances of values from a released point, on the scale of `stretch`."""
 
     point: float
 
@@ -83,7 +83,7 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
 
 
 def _range(ask: Ask, code: str) -> tuple[float, float]:
-    """Release a range that contains nearly all values: it is symmetric about a private median, and never empty."""
+    """Release a range with nearly all values of an expression, symmetric about a private median and never empty."""
     anywhere = Line(-WIDEST, WIDEST, GRID)
     middle = ask(Values(BOUNDS, Stretched(), anywhere, item=f"of {code}: location"), by=Rank((0.5,)))
     point = float(np.clip(unstretch(middle.value), -FARTHEST, FARTHEST)[0])

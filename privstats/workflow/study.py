@@ -155,7 +155,7 @@ class Study:
 
     @property
     def head(self) -> str:
-        """Text with the title, the joint guarantee of all plans, and the digest."""
+        """First lines of the printed study: title, joint guarantee of all plans, and digest."""
         total = self.guarantee
         known = "" if total is None else f"{total}{implied(total)}"
         lines = [
@@ -196,7 +196,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
 
 
 def charge_of(plan: Plan) -> Charge:
-    """Return the record with which a ledger is charged for a plan's fit: queries with guarantees, call, and method."""
+    """Return the entry of a plan's fit in a ledger: its queries with their guarantees, its call, and its method."""
     return plan.charge, _call(plan), plan.choice.mech
 
 
@@ -205,7 +205,7 @@ def _call(plan: Plan) -> str:
 
 
 def study_of(content: Mapping[str, Any], name: str) -> Study:
-    """Return the study in the contents of a file; each call is planned again.
+    """Return the study that a file describes; each call in the file is planned again.
 
     Raises
     ------

@@ -19,8 +19,8 @@ class Verb:
     defaults : mapping
         Defaults of the function's arguments by name, in the order of the signature.
     answer : callable
-        Function of a dict of all arguments. Its exceptions may hold rows; therefore callers outside this package must
-        reach it through a function that `door` wraps, which removes rows from exceptions.
+        Function of a dict of all arguments. Its exceptions may hold rows of the data; therefore users call it through a
+        wrapper (`door`) that removes rows from exceptions.
     """
 
     defaults: Mapping[str, Any]
