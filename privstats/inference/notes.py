@@ -270,7 +270,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{share} of the rows were not used (released count): a value is missing, or its level is not "
             "declared.{question} Remedy: declare all levels, or check the bounds."
         ),
-        "dates": ("{names} {counted} in days since {origin}."),
+        "dates": (
+            "Dates of {column} are counted in days since {origin}. Remedy: for another day 0 declare ps.Dates(first, "
+            "last, origin=day)."
+        ),
         "rows per unit": (
             "Each {unit} counts with at most {most}, and {each:.2g} on average were used (released count), so a {unit} "
             "with more rows weighs less. Remedy: a larger rows_per_unit=, at more noise."

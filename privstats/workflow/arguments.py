@@ -18,7 +18,7 @@ from privstats.privacy.account import Account
 from privstats.privacy.promise import Neighbors, is_number
 from privstats.workflow.plan import INFERENCE
 
-LARGEST = 1e100  # largest eps, mu or rho that a call may have; squares of larger numbers could overflow
+LARGEST_BUDGET = 1e100  # largest eps, mu or rho that a call may have; squares of larger numbers could overflow
 MEANINGFUL = {
     "eps": 20,
     "mu": 12,
@@ -74,7 +74,7 @@ def warn_of_little_protection(call: Mapping[str, Any]) -> None:
     """
     for name, most in MEANINGFUL.items():
         given = call.get(name)
-        if given is not None and is_number(given) and LARGEST < given < math.inf:
+        if given is not None and is_number(given) and LARGEST_BUDGET < given < math.inf:
             raise BudgetError(f"{name} is {given:g}, too large to compute with; give {name}=1")
         if given is not None and is_number(given) and most < given < math.inf:
             warn(f"{name} = {given:g} protects nobody (above {most} a guarantee means little); give {name}=1")

@@ -89,8 +89,7 @@ def _dates(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
     for name in names_read(parts):
         if isinstance(known := domain.get(name), Dates):
             found.setdefault(known.origin, []).append(name)
-    counted = {day: "is counted" if len(names) == 1 else "are counted" for day, names in found.items()}
-    return tuple(note("dates", names=listed(names), counted=counted[day], origin=day) for day, names in found.items())
+    return tuple(note("dates", column=listed(names), origin=day) for day, names in found.items())
 
 
 def _released(estimate: Any, name: str) -> tuple[float, float]:
