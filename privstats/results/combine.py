@@ -23,7 +23,7 @@ from privstats.results.results import Results
 OF_ROWS = ("disjoint", "same")
 COUNTED = "hist"  # the only function whose estimates describe the given rows and not a population
 
-# Facts that must be equal in all fits, so that their numbers estimate the same population values.
+# Facts that must be equal in all fits, so that all fits estimate the same population values.
 COMMON: dict[str, Callable[[FitFacts], Any]] = {
     "function": lambda facts: f"dp_{facts.verb}",
     "model": lambda facts: facts.title,
@@ -57,7 +57,7 @@ def combined_fits(fits: Sequence[Results], rows: str) -> Results:
 
 
 def _check_plans(fits: Sequence[Results]) -> None:
-    """Raise an error if the numbers of two fits estimate different population values."""
+    """Raise an error if two fits estimate different population values."""
     first = fits[0]
     for fit in fits[1:]:
         for what, of in COMMON.items():

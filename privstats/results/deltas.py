@@ -14,17 +14,17 @@ from privstats.privacy.promise import ApproxDP, PureDP, Relation
 from privstats.privacy.release import Release
 from privstats.results.facts import FitFacts, FloatArray
 
-SHORTER = 1.5  # a note is shown if the intervals are at least this many times as long as with a small delta
+SHORTER = 1.5  # a note is shown if a small delta would shorten the intervals by at least this factor
 DELTA = 1e-6
 
 
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
-    """Return a note if normal noise, at a small delta, would be much smaller in the most important noisy release.
+    """Return a note if normal noise, which needs a small delta, would make the intervals much shorter.
 
-    The most important release is usually the release with the largest share of the budget. If the noise is large
-    relative to the information (diagnostic `noise_to_signal`), the most important release is the release with the most
-    entries. The factor by which intervals would be shorter is computed from the share of the noise in the squared
-    standard errors. There is no note for combined fits, whose releases have no shares of one budget.
+    The noise is compared in the most important release: the release with the largest share of the budget, or, if the
+    noise is large relative to the information (diagnostic `noise_to_signal`), the release with the most entries. The
+    factor by which intervals would be shorter is computed from the share of the noise in the squared standard errors.
+    There is no note for combined fits, whose releases have no shares of one budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
@@ -49,7 +49,7 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return the standard deviations of normal noise with which a release is 1-GDP, one for each number of the release.
+    """Return, for each number of a release, the std dev of normal noise that gives Gaussian DP with mu = 1.
 
     The result is None if the release is not a sum with added noise.
     """

@@ -33,7 +33,7 @@ HEIGHTS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnostics:
-    """Released tables of residuals, and plots of them; they hold no rows.
+    """Released tables of binned residuals, and plots of these tables; rows of the data are not kept.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Public methods of results, plans and studies, whose arguments are checked before the method is called."""
+"""Decorator for public methods of results, plans and studies: arguments are checked before the method runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ R = TypeVar("R")
 
 
 def entry(verb: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public method as `door` does; arguments that do not fit its signature are named.
+    """Wrap a public method: a call with wrong arguments raises an error that lists the method's arguments.
+
+    Errors hold no data (`boundary.door`).
 
     Raises
     ------

@@ -98,7 +98,7 @@ class FitFacts:
         For modes, one entry per estimate: the declared levels of its column, or None for a numeric column. The estimate
         of a column with levels is an index into the levels. Empty for other functions.
     residual_unit : float
-        Size, in the response's units, of one unit of the residuals' scale in `diagnostics`.
+        Factor that converts the residual scale of the estimate's diagnostics to the units of the response.
     loss : str, optional
         Loss of a linear regression, such as "squares" or "huber".
     link : str, optional
@@ -162,7 +162,7 @@ class FitFacts:
 
     @property
     def neighbors(self) -> Neighbors:
-        """The neighbouring relation of the privacy guarantee: the pairs of data sets that are hard to distinguish."""
+        """The neighbouring relation: the pairs of data sets for which the privacy guarantee holds."""
         return self.promise.neighbors
 
     @property
@@ -172,7 +172,7 @@ class FitFacts:
 
     @property
     def tested(self) -> bool:
-        """Whether estimates are tested against zero: in regressions, not for means or quantiles."""
+        """Whether coefficients are tested against zero: true for regressions, false for means, quantiles and counts."""
         return self.verb in REGRESSIONS
 
     @property

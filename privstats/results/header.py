@@ -24,7 +24,7 @@ CONSTANT = {"lm": "constant error variance", "glm": "the variance is that of the
 
 
 def guarantee(facts: FitFacts, chain: bool = False) -> str:
-    """Return the guarantee in words.
+    """Return the privacy guarantee of a fit in words.
 
     If the fit has a seed, the text says that the seed makes the guarantee void. If `chain` is true, the text says that
     the guarantee holds only for a converged Markov chain.
@@ -48,9 +48,9 @@ def not_private(seed: int | str) -> str:
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:
-    """Return a second line of the guarantee with the eps and delta that a mu or rho implies.
+    """Return a second line of the guarantee: the eps and delta implied by mu (Gaussian DP) or rho (concentrated DP).
 
-    The line is computed from `kept`, the guarantee of the mechanisms, if this guarantee is stronger than `promise`. The
+    The eps is computed from `kept`, the guarantee of the mechanisms, if this guarantee is stronger than `promise`. The
     text is empty if `promise` is a guarantee in eps.
     """
     if promise.currency == "eps":
@@ -157,7 +157,7 @@ def ledger(facts: FitFacts, charged: Account) -> str:
         return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
     of = budget.currency
-    # the rest of mu is labelled "mu =", because it is sqrt(total^2 - spent^2) and not the difference total - spent
+    # the remaining mu is labelled "mu =": it is sqrt(total^2 - spent^2) and not the difference total - spent
     rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"
     gone = "" if charged.book.kept else " (gone when Python ends)"
     return f"{name}: {of} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest}{gone}"

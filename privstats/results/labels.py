@@ -6,7 +6,7 @@ from typing import Any
 
 
 def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
-    """Return a name such as ``x[0.5]`` for each label.
+    """Return one name for each label, such as ``x[0.5]`` for the coefficient of x at tau = 0.5.
 
     Numbers in names are rounded to six significant digits, unless two names would then be equal.
     """

@@ -1,4 +1,4 @@
-"""Results of the local model, in which each person (holder) sends noisy messages, as frozen records."""
+"""Results of the local model of differential privacy, in which each person (holder) sends noisy messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VISIBLE = 0.2  # smallest bias bound due to the starting value, in std errors, t
 
 @dataclass(frozen=True, repr=False)
 class LocalProportion:
-    """The estimated share of the answer yes, from randomised responses.
+    """Estimate, from randomised responses, of the share of persons whose answer is yes.
 
     Parameters
     ----------

@@ -323,7 +323,7 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return the means, comparisons or slopes for each tau, with gradients; one entry for models without tau.
+    """Return means, comparisons or slopes at each quantile level tau, with gradients; one entry for other models.
 
     The gradients are with respect to the coefficients of all tau together.
 

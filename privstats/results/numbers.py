@@ -1,4 +1,4 @@
-"""The numbers of a fit, under the attribute names of statsmodels."""
+"""Estimates, standard errors and other numbers of a fit, under the attribute names of statsmodels."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ModelView:
 class FitNumbers:
     """Estimates, standard errors and public information about a fit, as objects of pandas.
 
-    If the fit has no such number, a property raises an AttributeError without text; `Results.__getattr__` then raises
-    an error that names an alternative.
+    If the fit lacks a number, the number's property raises an AttributeError without text; `Results.__getattr__` then
+    raises an error that names an alternative.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class FitNumbers:
     def names(self) -> tuple[str, ...]:
         """Names of the estimates as strings, for use in hypotheses.
 
-        If there are several tau, the name of the coefficient of x for tau = 0.5 is ``x[0.5]``.
+        With several quantile levels tau, the name of the coefficient of x at tau = 0.5 is ``x[0.5]``.
         """
         if not self.facts.labels:
             return tuple(str(name) for name in self.estimate.names)
@@ -237,12 +237,12 @@ class FitNumbers:
 
     @property
     def df_model(self) -> float:
-        """Number of coefficients other than the intercept, for each tau; NaN if the fit is not a regression."""
+        """Number of coefficients without the intercept (at one quantile level); NaN if the fit is not a regression."""
         return float(len(self._terms) - self.k_constant) if self.facts.tested else math.nan
 
     @property
     def df_resid(self) -> float:
-        """Number of rows minus the number of coefficients, for each tau; NaN if the number of rows is private.
+        """Number of rows minus number of coefficients (at one quantile level); NaN if the number of rows is private.
 
         Examples
         --------
@@ -338,14 +338,14 @@ class FitNumbers:
 
     @property
     def q(self) -> float | tuple[float, ...]:
-        """The quantile level tau of a quantile regression; a tuple if there are several."""
+        """The quantile level tau of a quantile regression; a tuple if the fit has several levels."""
         if not self.facts.taus:
             raise AttributeError
         return self.facts.taus if len(self.facts.taus) > 1 else self.facts.taus[0]
 
     @property
     def use_t(self) -> bool:
-        """Whether tests use Student's t: False, since they use the law of sampling error and noise together."""
+        """Whether tests use Student's t: False, because tests use the joint law of sampling error and noise."""
         return False
 
     @property
@@ -371,7 +371,7 @@ class FitNumbers:
 
     @property
     def _terms(self) -> tuple[Any, ...]:
-        """Names of the terms; a term with several tau or groups appears once."""
+        """Names of the terms; a term with several quantile levels or groups appears once."""
         return tuple(dict.fromkeys(label[0] for label in self.facts.labels)) or tuple(self.estimate.names)
 
     @property

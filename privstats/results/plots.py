@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ALONG = ("tau", "q")  # numeric parts of labels: the estimates of a term are drawn as a line over these numbers
+ALONG = ("tau", "q")  # names of quantile levels: the estimates of a term are drawn as a line over the levels
 TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error, distinct for the colour-blind
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 ACROSS = 3  # largest number of panels in a row
@@ -48,7 +48,7 @@ def draw_intervals(
     ImportError
         If matplotlib is not installed.
     OptionError
-        If the fit has no such term, if it does not have several tau or q (for `over`), or if `ax` is given but the
+        If the fit has no such term, if the fit has no quantile levels of the name `over`, or if `ax` is given but the
         figure needs several panels.
     """
     _check_over(results, over)

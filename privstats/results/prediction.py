@@ -128,8 +128,8 @@ def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
 def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.Series | pd.DataFrame:
     """Return predictions at new rows, NaN where a prediction is not identified.
 
-    Predicted quantiles of several tau are sorted within each row, so that they do not cross: sorting never increases
-    their distance to the true quantiles (Chernozhukov, Fernandez-Val and Galichon 2010).
+    Predicted quantiles at several levels tau are sorted within each row, so that they do not cross: sorting never
+    increases their distance to the true quantiles (Chernozhukov, Fernandez-Val and Galichon 2010).
     """
     facts, estimate = results.facts, results.estimate
     X, added = _columns(results, new_data)
@@ -167,7 +167,7 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 
 
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
-    """Return a model matrix for the coefficients of all tau: X in the columns for `tau`, zeros in all other columns."""
+    """Return a model matrix for the coefficients of all quantile levels: X in the columns of `tau`, zeros elsewhere."""
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:
         raise FormulaError("predict needs the coefficients of all terms; read fit.params")

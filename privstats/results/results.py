@@ -48,7 +48,7 @@ class Results(FitNumbers):
 
     @entry
     def predict(self, new_data: pd.DataFrame | None = None, which: str = "mean") -> pd.Series | pd.DataFrame:
-        """Return the fitted mean, or the fitted quantile, of the response (as the formula writes it) at new rows.
+        """Return fitted means (or quantiles) of the response at new rows, on the scale of the formula, such as log(y).
 
         Parameters
         ----------
@@ -89,12 +89,12 @@ class Results(FitNumbers):
         Returns
         -------
         Prediction
-            Write ``fit.get_prediction(new_data).summary_frame()``.
+            Its method `summary_frame` returns a table of the means and intervals.
 
         Raises
         ------
         FormulaError
-            If a column is missing, or the fit has several tau.
+            If a column is missing, or the fit has several quantile levels tau.
 
         Examples
         --------
@@ -155,7 +155,7 @@ class Results(FitNumbers):
         return self.wald_test(hypothesis)
 
     def wald_test_terms(self) -> pd.DataFrame:
-        """Test for each term of the formula that all its coefficients, for all tau, are zero.
+        """Test, for each term of the formula, that all its coefficients (at all quantile levels tau) are zero.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError, OptionError
-            If the fit has no such factor, or several tau; if the method is unknown.
+            If the fit has no such factor, or several quantile levels tau; if the method is unknown.
 
         Examples
         --------
@@ -276,7 +276,7 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means between the levels of a factor, or due to an increase of a number by 1.
+        """Return differences of marginal means between levels of a factor, or for an increase of a number by 1.
 
         Each level of a factor is compared with its first level, unless `pairwise` is true.
 
@@ -348,7 +348,8 @@ class Results(FitNumbers):
         Returns
         -------
         MarginalTable
-            Derivatives are computed as central differences of the terms of the formula, which are public functions.
+            Derivatives are central differences (one-sided beside a bound) of the terms of the formula, which are public
+            functions.
 
         Raises
         ------
@@ -370,9 +371,10 @@ class Results(FitNumbers):
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, released by ``margins=True``.
 
-        The effect of a dummy is the change of the mean from the reference level to the level of the dummy; the effect
-        of any other column is the mean of the derivative. Products of a column with others do not change; in a product
-        of a number and a factor, the middle of the number's bounds is subtracted from the number.
+        The effect of a dummy is the mean change of the mean response from the reference level to the dummy's level; the
+        effect of any other column is the mean derivative. Only one column of the model matrix changes at a time: its
+        products with other columns do not change. In a product of a number and a factor, the midpoint of the number's
+        bounds is subtracted from the number.
 
         Raises
         ------
@@ -392,12 +394,12 @@ class Results(FitNumbers):
         Returns
         -------
         DataFrame
-            One row for each released number, with the columns question, index, coordinate and value; law (name of the
-            distribution of the noise), noise_in (the quantity to which the noise is added: the value, the score at the
-            value, or the rank of the value), scale (scale of the noise; NaN if the law depends on the rows), sd
-            (standard deviation of the noise) and cost (cost of the whole query). Values are the releases themselves:
-            sums of columns that are scaled into [-1, 1] by their declared bounds, or sums of coordinates that depend on
-            earlier releases of this fit.
+            One row for each released number, with the columns question (name of the query), index, coordinate, value;
+            law (name of the distribution of the noise), noise_in (the quantity to which the noise is added: the value,
+            the score at the value, or the rank of the value), scale (scale of the noise; NaN if the law depends on the
+            rows), sd (standard deviation of the noise) and cost (privacy cost of the whole query). Values are the
+            releases themselves: sums of columns that are scaled into [-1, 1] by their declared bounds, or sums of
+            coordinates that depend on earlier releases of this fit.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 
@@ -443,7 +445,8 @@ class Results(FitNumbers):
         Returns
         -------
         DataFrame
-            term, estimate, std_error, statistic, p_value, conf_low, conf_high, bias_bound, component.
+            Columns term, estimate, std_error, statistic, p_value, conf_low, conf_high, bias_bound, and component (the
+            quantile level, group or bin).
 
         Raises
         ------
@@ -469,7 +472,7 @@ class Results(FitNumbers):
     def plot(
         self, alpha: float = 0.05, *, ax: Any = None, terms: Sequence[str] | None = None, over: str | None = None
     ) -> Any:
-        """Plot the estimates with their intervals, and inside them the intervals of sampling error alone.
+        """Plot the estimates with intervals; thicker lines inside the intervals show the sampling error alone.
 
         Parameters
         ----------
@@ -481,7 +484,7 @@ class Results(FitNumbers):
             Terms to draw; by default all terms except the intercept.
         over : {"tau", "q"}, optional
             Horizontal axis over which the estimates of each term are drawn as a line, in a panel for each term. This is
-            the default if the fit has several tau or q.
+            the default if the fit has several quantile levels (tau or q).
 
         Returns
         -------
@@ -492,13 +495,13 @@ class Results(FitNumbers):
         ImportError
             If matplotlib is not installed.
         OptionError
-            If the fit has no such term, if it does not have several tau or q (for `over`), or if `ax` is given but the
-            figure needs several panels.
+            If the fit has no such term, if the fit has no quantile levels of the name `over`, or if `ax` is given but
+            the figure needs several panels.
         """
         return draw_intervals(self, level(alpha), ax, terms, over)
 
     def statement(self) -> str:
-        """Return a methods paragraph for a paper, with references: method and guarantee of the fit.
+        """Return a methods paragraph for a paper, with references: the method and the privacy guarantee of the fit.
 
         Examples
         --------

@@ -37,7 +37,7 @@ FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 LONGEST_HEAD = 24  # largest number of characters in a heading of a text table; longer headings become (1), (2), ...
 SPACE = 3  # number of spaces between the columns of two fits in a text table
-# numbers of spaces after a header, and after a cell below the rule, which align header and cell with the estimates
+# numbers of spaces after a header, and after a cell below the rule, to align both with the estimates
 HEAD_END, FOOT_END = 2, 1
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
@@ -134,7 +134,7 @@ class SideBySide:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """All labels of rows: terms in the order of their first appearance, and each term's tau in ascending order."""
+        """Labels of all rows: terms in the order of first appearance, quantile levels of a term in ascending order."""
         found = dict.fromkeys(label for model in self.models for label in model.entries)
         place = {term: k for k, term in reversed([*enumerate(label[0] for label in found)])}
 
@@ -382,9 +382,9 @@ def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
     """Return the joint guarantee of all fits.
 
-    The kind of the guarantee is the first kind in `COUNTED` in which the guarantees of all fits, `asked`, can be added
-    up. For (eps, delta) the deltas add up, and eps is the smallest eps that the guarantees of the mechanisms, `kept`,
-    imply at the total delta.
+    The kind of the joint guarantee is the first of eps, mu, rho and (eps, delta) to which the guarantees of all fits,
+    `asked`, can be converted. For (eps, delta) the deltas add up, and eps is the smallest eps that the guarantees of
+    the mechanisms, `kept`, imply at the total delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

@@ -167,7 +167,7 @@ def _widths(results: FitNumbers) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class TableValues:
-    """The columns of numbers of a summary's table, each of shape (k,) for k rows."""
+    """Numeric columns of a summary's table, each of shape (k,) for k rows."""
 
     value: FloatArray
     sd: FloatArray
@@ -180,7 +180,7 @@ class TableValues:
 
     @classmethod
     def of(cls, results: FitNumbers, alpha: float) -> TableValues:
-        """Return the columns of numbers of the summary's table for a fit."""
+        """Return the numeric columns of the summary's table for a fit."""
         estimate = results.estimate
         value, sd, low, high, p = estimate.contrast(np.eye(len(estimate.names)), alpha)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -197,7 +197,7 @@ class TableValues:
 
 @dataclass(frozen=True)
 class References:
-    """Texts of the numbered notes, and for each row of the table the number of the note on a missing number."""
+    """Texts of the numbered notes, and for each table row the number of the note that explains a missing number."""
 
     texts: tuple[str, ...]
     numbers: dict[str, int]
@@ -336,7 +336,7 @@ def _shares(numbers: TableValues) -> tuple[str, ...]:
 def _spans(
     facts: FitFacts, table: TextTable, numbers: TableValues, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
-    """Return "not given [k]" for rows without an estimate, and "no interval [k]" for rows with an estimate only."""
+    """Return "not given [k]" for rows without estimate, "no interval [k]" for rows with estimate but no interval."""
     if without_errors(facts, numbers):
         return ()
     heads = [column.head for column in table.columns]
