@@ -1,1 +1,1 @@
-"""Scripts that measure: each prints a table and exits non-zero on a missed target."""
+"""Benchmark scripts: each prints a table and exits with a non-zero status if a target is missed."""

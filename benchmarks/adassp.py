@@ -1,7 +1,8 @@
-"""AdaSSP of Wang (2018), "Revisiting differentially private linear regression", Algorithm 2: for comparison.
+"""AdaSSP, Algorithm 2 of Wang (2018), "Revisiting differentially private linear regression", for comparison.
 
-Sufficient statistics with Gaussian noise and a ridge chosen from a private smallest eigenvalue; (eps, delta)-DP.
-It is float64 arithmetic with an ordinary generator: for benchmarks, not for private data.
+AdaSSP solves the normal equations of sufficient statistics with Gaussian noise, under (eps, delta)-DP; a ridge is
+chosen from a private smallest eigenvalue. The code uses float64 arithmetic and an ordinary random generator: it is for
+benchmarks, not for private data.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import math
 
 import numpy as np
 
-RHO = 0.05  # failure probability of the ridge's bound: the paper's
-# Sensitivities of (smallest eigenvalue, X'X in Frobenius norm, X'y in l2 norm), in |x|^2, |x|^2 and |x| |y|.
-# The paper adds or removes a row. Where one row takes the place of another, (|xx' - ww'|_F)^2 is at most
-# |x|^4 + |w|^4, |xy - wv| at most |xy| + |wv|, and the eigenvalue rises by at most |w|^2 or falls by at most |x|^2.
+RHO = 0.05  # failure probability of the bound behind the ridge, as in the paper
+# Sensitivities of the smallest eigenvalue, of X'X (Frobenius norm) and of X'y (l2 norm), in units of |x|^2, |x|^2 and
+# |x| |y|. In the paper a row is added or removed. If row (x, y) is replaced by (w, v), |xx' - ww'|_F^2 is at most
+# |x|^4 + |w|^4, |xy - wv| is at most |xy| + |wv|, and the eigenvalue rises by at most |w|^2 or falls by at most |x|^2.
 SENSITIVITY = {"add_remove": (1.0, 1.0, 1.0), "replace": (1.0, math.sqrt(2), 2.0)}
 
 
@@ -26,22 +27,23 @@ def adassp(
     rng: np.random.Generator,
     neighbors: str = "add_remove",
 ) -> np.ndarray:
-    """Return the coefficients, shape (d,).
+    """Return the coefficients of AdaSSP, shape (d,).
 
     Parameters
     ----------
     X : ndarray, shape (n, d)
-        With its column of ones, if there is to be an intercept.
+        Predictors, with a column of ones if the model has an intercept.
     y : ndarray, shape (n,)
+        Responses.
     eps, delta : float
-        Each of the three releases has eps / 3 and delta / 3, its noise being sqrt(log(6 / delta)) / (eps / 3)
-        times its sensitivity, as in the paper.
+        Privacy parameters. Each of the three releases has eps / 3 and delta / 3: the standard deviation of its noise is
+        sqrt(log(6 / delta)) / (eps / 3) times its sensitivity, as in the paper.
     bounds : tuple of float
-        Public bounds of the rows' l2 norm and of abs(y); larger rows are shortened.
+        Public bounds of the rows' l2 norm and of abs(y). Longer rows are shortened, larger responses clipped.
     rng : Generator
-        Of the noise.
+        Random generator of the noise.
     neighbors : {"add_remove", "replace"}
-        The first is the paper's.
+        Neighbouring relation; "add_remove" in the paper.
     """
     (x_bound, y_bound), d = bounds, X.shape[1]
     of_eigenvalue, of_gram, of_cross = SENSITIVITY[neighbors]

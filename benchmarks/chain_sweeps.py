@@ -1,9 +1,10 @@
-"""Sweeps that the chain of quantile regressions needs on difficult rows: its law against exact draws, by sweeps.
+"""Sweeps that the Markov chain for quantile regression needs on difficult rows: distance from exact draws, by sweeps.
 
-Three coefficients, 60 rows, from the minimiser on, as `hit_and_run.sample_lines` does. Rows: "near"
-has two predictors with correlation .999, "same" has them equal, "ties" has few different rows, "one" a single row that
-tells of a slope. Figures: the largest Kolmogorov-Smirnov distance, of coefficients and of sums and differences of the
-slopes. "chance" is its 95 % point for draws from the same law.
+The model has three coefficients and 60 rows. The chain starts at the minimiser, as in `hit_and_run.sample_lines`. Data
+sets: "near" has two predictors with correlation .999, "same" has two equal predictors, "ties" has few distinct rows,
+and in "one" a single row determines a slope. The table has the largest Kolmogorov-Smirnov distance between the chain
+and exact draws, over the coefficients and the sum and the difference of the slopes. "chance" is the 95 % point of this
+distance for two samples of exact draws.
 
     python benchmarks/chain_sweeps.py --seed 1 [--replicates 120]
 """
@@ -23,13 +24,13 @@ from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
 from privstats.numerics.law import FloatArray
 
 MARKS = (5, 20, 50, 100, SWEEPS)
-SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))  # orders and rates of scores
+SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))  # pairs (tau, rate of the score in the log density)
 ROWS, EXACT, AGAIN = 60, 1000, 200
 WAYS = np.column_stack([np.eye(3), [0.0, 1.0, 1.0], [0.0, 1.0, -1.0]])
 
 
 def rows(name: str, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Return predictors and responses."""
+    """Return the predictors and the responses of the data set of this name."""
     x = np.column_stack([np.ones(ROWS), rng.uniform(-1, 1, (ROWS, 2))])
     y = np.clip(0.4 * x[:, 2] + 0.3 * rng.standard_normal(ROWS), -1, 1)
     if name in ("near", "same"):
@@ -42,12 +43,12 @@ def rows(name: str, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
 
 
 def apart(one: FloatArray, other: FloatArray) -> float:
-    """Return the largest distance between the laws of two samples, over all functions."""
+    """Return the largest Kolmogorov-Smirnov distance between two samples of theta, over the functions in `WAYS`."""
     return max(float(ks_2samp(a, b).statistic) for a, b in zip((one @ WAYS).T, (other @ WAYS).T, strict=True))
 
 
 def distances(target: Target, replicates: int, rng: np.random.Generator) -> list[float]:
-    """Return distances from the exact law by number of sweeps, and the distance due to chance."""
+    """Return the chain's distance from the exact law after each number of sweeps, and the distance due to chance."""
     boxes, lines = CheckBoxes(target), CheckLines(target)
     exact = np.array([boxes.draw(rng) for _ in range(EXACT)])
     ends: dict[int, list[FloatArray]] = {mark: [] for mark in MARKS}

@@ -1,16 +1,16 @@
-"""Why mech="auto" chooses as it does: errors and interval lengths of every choice for a linear regression under eps.
+"""Errors and interval lengths of every method for a linear regression under eps: the choice of mech="auto".
 
-X ~ U(-1, 1), coefficients (0; p slopes from -1 to 1), N(0, 1) errors, response clipped to public bounds of 6 (8 for p =
-12); n = 1e3, 1e4, 1e5, p = 1, 2, 5, 12, eps = .25, 1, 4. Errors are medians over replicates of the L2 distance of all
-coefficients to the truth, in original units; lengths are medians of the 95 % intervals of the slopes. A method without
-intervals in more than a tenth of a cell's fits ("-") does not count there. objpert is given a
-theta_bound of 1, which holds in every cell, and of 2; kng the default 2.
+Data: X ~ U(-1, 1), intercept 0, p slopes from -1 to 1, N(0, 1) errors, responses clipped to public bounds of 6 (8 for p
+= 12); n = 1e3, 1e4, 1e5, p = 1, 2, 5, 12, and eps = .25, 1, 4. Errors are medians over replicates of the L2 distance of
+all coefficients from the truth, in original units; lengths are median lengths of the slopes' 95 % intervals. A method
+that gives no intervals in more than a tenth of a cell's fits ("-") is left out of the comparison in this cell. objpert
+is run with theta_bound = 1, which holds in every cell, and with 2; kng has the default of 2.
 
-auto chooses within a fit, after its first releases, and is fitted as others are. Targets: where intervals are wanted,
-it is in at least two thirds of the cells within 10 %, and 2 Monte Carlo standard errors, of the best choice, by length
-and by error (exceptions are listed; hull for one or two predictors is expected among them); where they are not, it is
-in as many cells not worse than moments with intervals, to 2 standard errors of the paired difference, and better over
-all (geometric mean of the ratios).
+auto chooses within a fit, after its first releases. Targets: with intervals, auto is within 10 %, and 2 Monte Carlo
+standard errors, of the best method in at least two thirds of the cells, by length and by error (exceptions are printed;
+hull for one or two predictors is expected among them). Without intervals, in at least two thirds of the cells the error
+of auto is not above the error of moments with intervals, up to 2 standard errors of the paired difference, and the
+geometric mean over all cells of the ratio of the two errors is below 1.
 
     python benchmarks/choice.py --seed 1 [--replicates 12] [--n 1000 ...] [--p 1 ...] [--eps 1 ...]
 """
@@ -44,19 +44,19 @@ WITHOUT: dict[str, dict[str, Any]] = {
     f"{name}, alone": {**WITH[name], "inference": "none"} for name in ("auto", "kng", "objpert 1", "objpert 2")
 }
 METHODS = WITH | WITHOUT
-ENOUGH, MOST = 0.9, 2 / 3  # of fits with intervals, of cells that meet the target
+ENOUGH, MOST = 0.9, 2 / 3  # least shares: of a cell's fits with intervals, of cells that meet the target
 Key = tuple[int, int, float]
 
 
 class Runs(NamedTuple):
-    """Results of one method in one cell: a number for each replicate, NaN without an interval."""
+    """Errors and interval lengths of one method in one cell, one number for each replicate; NaN without an interval."""
 
     errors: np.ndarray
     lengths: np.ndarray
 
     @property
     def valid(self) -> bool:
-        """Whether nearly all fits have intervals."""
+        """Whether at least 90 % of the fits have intervals."""
         return bool(np.isfinite(self.lengths).mean() >= ENOUGH)
 
 
@@ -66,7 +66,7 @@ Cell = dict[str, Runs]
 def cells(
     n: int, p: int, replicates: int, seed: int, budgets: tuple[float, ...] = BUDGETS, methods: tuple[str, ...] = ()
 ) -> dict[float, Cell]:
-    """Fit every method to the same data sets, by eps."""
+    """Fit every method to the same data sets; return the results by eps and method."""
     rng = np.random.default_rng([seed, n, p])
     truth = np.array([0.0, *np.linspace(-1, 1, p)])
     formula, domain = model(p)
@@ -88,7 +88,7 @@ def cells(
 
 
 def model(p: int) -> tuple[str, dict[str, tuple[float, float]]]:
-    """Return the formula and the public declarations."""
+    """Return the formula for p predictors and the declared bounds of the columns."""
     names = [f"x{j + 1}" for j in range(p)]
     domain = {**dict.fromkeys(names, (-1.0, 1.0)), "y": (-RESPONSE[p], RESPONSE[p])}
     return "y ~ " + " + ".join(names), domain
@@ -103,7 +103,7 @@ def centre(values: np.ndarray) -> tuple[float, float]:
 
 
 def exception(key: Key, cell: Cell, measure: str) -> str | None:
-    """Return how the best choice with intervals beats auto by more than 10 % and Monte Carlo error, if it does."""
+    """Return a text if a method with intervals beats auto by more than 10 % and Monte Carlo error, otherwise None."""
     if not cell["auto"].valid:
         return f"n = {key[0]}, p = {key[1]}, eps = {key[2]:g}, {measure}: auto has no intervals"
     found = {name: centre(getattr(cell[name], measure)) for name in WITH if name in cell and cell[name].valid}
@@ -116,7 +116,7 @@ def exception(key: Key, cell: Cell, measure: str) -> str | None:
 
 
 def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
-    """Return the targets missed, and the exceptions to auto's choice."""
+    """Return the missed targets, and the cells in which another method beats auto."""
     missed, exceptions = [], []
     for measure in ("lengths", "errors"):
         beaten = [exception(key, cell, measure) for key, cell in found.items()]
@@ -127,7 +127,7 @@ def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
     ratios, fine = [], 0
     for cell in found.values():
         ours, theirs = cell["auto, alone"].errors, cell["matrixt"].errors
-        both = np.isfinite(theirs)  # cells without intervals by moments do not count as better
+        both = np.isfinite(theirs)  # replicates in which moments give no estimate are left out
         if both.sum() < 2:
             fine += 1
             continue
@@ -144,7 +144,7 @@ def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
 
 
 def plot(found: dict[Key, Cell], path: Path) -> None:
-    """Draw errors and lengths against n eps, as multiples of auto's choice, for the largest p."""
+    """Draw errors and lengths against n eps, as multiples of those of auto, for the largest p."""
     figure, panels = new_figure(2)
     p = max(key[1] for key in found)
     keys = sorted((key for key in found if key[1] == p), key=lambda key: (key[0] * key[2], key[0]))

@@ -1,15 +1,15 @@
-"""The same rows in a frame, on Dask's workers and on Spark: equal bits, and processor times.
+"""Fits to the same rows in a frame, on Dask's workers and on Spark: bitwise equality, and processor times.
 
-A cluster of Dask with two processes, and Spark with two threads (`local[2]`, where a task that fails is not tried
-again), each where it is installed. Target: equal releases and estimates under one seed, for moments, steps, a binomial
-GLM by steps, three quantiles and means by group, with `subset=`, `weights=`, `unit=` and missing cells, in each of
-`--replicates` turns; processor time of Dask, over all processes, of at most `--most` times the time of one process that
-reads the same Parquet files, and `START` seconds for what Dask does whatever it is asked, in the best turn after the
-first. The time that the cluster takes while it waits, measured before, is subtracted.
+The clusters are Dask with two processes and Spark with two threads (`local[2]`, which does not retry a failed task),
+each if it is installed. Targets: equal releases and estimates under one seed in each of `--replicates` turns, for
+moments, steps, a binomial GLM by steps and by a perturbed minimiser, three quantiles and means by group, with
+`subset=`, `weights=`, `unit=` and missing cells; processor time of Dask, over all processes, of at most `--most` times
+the time of one process that reads the same Parquet files, plus `START` seconds for the fixed cost of Dask, in the best
+turn after the first. The processor time of the idle cluster is measured before and subtracted.
 
-Dask's workers and the process read the same files: the workers once, and they hold the rows and their blocks until the
-fit ends; the process in each pass, as it does without `memory_limit=`. The time of one process whose rows are in memory
-already, which reads nothing, is printed beside, and is no target.
+Dask's workers read the files once and hold the rows and their blocks until the fit ends; the single process reads the
+files in each pass, as it does without `memory_limit=`. The time of one process with all rows in memory is also printed,
+without a target.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.clusters --seed 1 [--n 1000000] [--parts 8]
 """
@@ -33,8 +33,8 @@ import privstats as ps
 from benchmarks.common import arguments, verdict
 from benchmarks.sources import DOMAIN, FORMULA, GROUPS, drawn
 
-WAIT = 2.0  # seconds in which the time of a waiting cluster is measured
-START = 0.05  # seconds of processor time that a fit on Dask takes for its plan, tasks and messages, whatever it asks
+WAIT = 2.0  # seconds during which the processor time of an idle cluster is measured
+START = 0.05  # seconds of processor time of any fit on Dask for its plan, tasks and messages
 MEANT = {"unit": "who", "rows_per_unit": 4}
 VERBS: dict[str, Callable[[Any], Any]] = {
     "moments": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN, mech="suffstats", rng=1),
@@ -52,7 +52,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
 
 
 def rows_of(n: int, seed: int) -> pd.DataFrame:
-    """Return rows with weights, units and missing cells."""
+    """Return n synthetic rows with weights, units and missing cells."""
     rng = np.random.default_rng(seed)
     data = drawn(n, rng)
     data["w"], data["who"] = rng.uniform(0, 2, n), rng.integers(0, max(1, n // 3), n).astype(float)
@@ -61,7 +61,7 @@ def rows_of(n: int, seed: int) -> pd.DataFrame:
 
 
 def places(path: str, parts: int, opened: ExitStack) -> Iterator[tuple[str, Any]]:
-    """Yield where the rows of a file can lie."""
+    """Yield the name of each installed cluster, and the rows of the Parquet files as a data frame of the cluster."""
     if find_spec("distributed") and find_spec("dask"):
         import dask.dataframe as dd
         from distributed import Client, LocalCluster
@@ -85,7 +85,7 @@ def processor_time() -> float:
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:  # of a process that has ended
+        except OSError:  # the process has ended
             continue
         pid = int(entry.parent.name)
         above[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15])) / tick
@@ -97,9 +97,9 @@ def processor_time() -> float:
 
 
 def timed(call: Callable[[Any], Any], rows: Any, waiting: float = 0.0) -> tuple[Any, float, float]:
-    """Return a fit, the processor time that it took, and the time by the clock.
+    """Return a fit, its processor time and its wall-clock time, in seconds.
 
-    `waiting` is the processor time in each second by the clock that all processes take without a fit.
+    `waiting` is the processor time of the idle processes in each second of wall-clock time; it is subtracted.
     """
     start, clock = processor_time(), time.monotonic()
     fit = call(rows)
@@ -108,7 +108,7 @@ def timed(call: Callable[[Any], Any], rows: Any, waiting: float = 0.0) -> tuple[
 
 
 def missed_by(n: int, seed: int, turns: int, most: float, parts: int, verbs: Sequence[str]) -> list[str]:
-    """Print what each place costs, and return what was missed."""
+    """Print the processor time of each fit on each cluster; return the missed targets."""
     missed, data = [], rows_of(n, seed)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         os.mkdir(f"{folder}/rows")

@@ -1,12 +1,13 @@
-"""Coverage and length of 95 % intervals of combined fits: disjoint sites, and the same rows measured again.
+"""Coverage and length of 95 % intervals of combined fits: fits at disjoint sites, and repeated fits to the same rows.
 
-Each site is a sample of one population: y = 1 + .8 x + .3 z + (1 + |x| / 2) e, e normal, x and z bounded, z
-skewed; b a logit in x; groups of .5, .3 and .2. True medians and means by group are computed from 4 million rows.
+Each site is a sample of one population: y = 1 + .8 x + .3 z + (1 + |x| / 2) e, with normal e, bounded x and z, and
+skewed z; b is binary with log odds linear in x; groups have probabilities .5, .3 and .2. True medians and means by
+group are computed from 4 million rows.
 
-Targets, for each number: where single fits cover .93 at least, combined ones do, but for Monte Carlo error; and their
-median length is at most `LONGEST` times that of the best single fit, of five equal sites at the larger budget `LENGTH`
-times (1 / sqrt 5 is .447). Bounds of clipping do not average out, and at short budgets are most of an interval.
-Coverages above .98 are counted.
+Targets, for each estimate: if single fits cover with probability .93 or more, so do combined fits, up to Monte Carlo
+error. The median length of combined intervals is at most `LONGEST` times that of the best single fit; for five equal
+sites at the larger budget it is at most `LENGTH` times (1 / sqrt 5 is .447). Bounds on the bias due to clipping do not
+average out, and are most of an interval at small budgets. Coverages above .98 are counted.
 
     python -m benchmarks.combine --seed 1 [--replicates 80] [--only "moments, eps"]
 """
@@ -36,7 +37,7 @@ LONGEST = 1.05
 
 @dataclass(frozen=True)
 class Case:
-    """A call without its rows and budget; `budget` is "eps" or "mu"."""
+    """A function call without its rows and its budget; `budget` is the kind of the budget, "eps" or "mu"."""
 
     verb: Callable[..., Any]
     formula: str
@@ -59,7 +60,7 @@ CASES = {
     "median, eps": Case(ps.dp_median, "z", "eps", {}),
     "medians by group, mu": Case(ps.dp_median, "z ~ g", "mu", {}),
 }
-# rows of each fit, parts of the budget, and whether the rows are the same
+# numbers of rows of the fits, shares of the budget, and whether all fits have the same rows
 SCENES: dict[str, tuple[tuple[int, ...], tuple[float, ...], bool]] = {
     "five equal": ((2000,) * 5, (1.0,) * 5, False),
     "five unequal": ((4000, 2000, 2000, 1000, 1000), (0.5, 1.0, 0.5, 1.0, 0.5), False),
@@ -71,7 +72,7 @@ BUDGETS = {"long": 2.0, "short": 0.5}
 
 
 def draw(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of the population."""
+    """Return n rows of the population."""
     x = np.clip(0.6 * rng.standard_normal(n), -1, 1)
     z = np.clip(rng.gamma(2.0, 1.0, n), 0, 10)
     y = 1 + 0.8 * x + 0.3 * z + (1 + np.abs(x) / 2) * rng.standard_normal(n)
@@ -80,11 +81,11 @@ def draw(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def truth(case: Case) -> np.ndarray:
-    """Return the population values of a case."""
+    """Return the population values of the estimates of a case."""
     if case.formula in TRUTH:
         return np.array(TRUTH[case.formula])
     rows = draw(np.random.default_rng(0), 4_000_000)
-    if case.verb is ps.dp_rq:  # y given x: a constant and x, and the median of .3 z + (1 + |x| / 2) e given x
+    if case.verb is ps.dp_rq:  # no closed form: the coefficients include the median of .3 z + (1 + |x| / 2) e given x
         import statsmodels.api as sm
 
         some = rows.iloc[:400_000]
@@ -95,7 +96,7 @@ def truth(case: Case) -> np.ndarray:
 
 
 def fits(case: Case, scene: str, size: float, rng: np.random.Generator) -> tuple[list[Any], str]:
-    """Return the fits of a scene on new rows, and how they are combined."""
+    """Return the fits of a scene to new rows, and the argument `rows` of `combine` for these fits."""
     sites, parts, same = SCENES[scene]
     frames = [draw(rng, n) for n in sites] * (len(parts) if same else 1)
     made = [
@@ -114,7 +115,7 @@ def fits(case: Case, scene: str, size: float, rng: np.random.Generator) -> tuple
 
 @dataclass(frozen=True)
 class Cell:
-    """Coverage of combined and of single fits by number, NaN left out, and lengths over the best single one's."""
+    """Coverage of combined and of single fits for each estimate, and length relative to the best single fit."""
 
     covers: np.ndarray
     single: np.ndarray
@@ -135,7 +136,7 @@ class Cell:
 
 
 def cell(case: Case, wanted: np.ndarray, scene: str, size: float, replicates: int, rng: np.random.Generator) -> Cell:
-    """Return the results of the replicates of one cell."""
+    """Return the results of the replicates of one case, scene and budget."""
     hits, single, ratios, differ = [], [], [], 0
     for _ in range(replicates):
         made, rows = fits(case, scene, size, rng)
@@ -148,7 +149,7 @@ def cell(case: Case, wanted: np.ndarray, scene: str, size: float, replicates: in
         ratios.append(lengths[0] / np.nanmin(lengths[1:], axis=0))
         differ += any(one.key == "sites differ" for one in both.notes)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # means of numbers that are never given
+        warnings.simplefilter("ignore", RuntimeWarning)  # an estimate that no fit gives has no mean
         return Cell(
             np.nanmean(hits, axis=0),
             np.nanmean(np.concatenate(single), axis=0),

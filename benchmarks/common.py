@@ -1,4 +1,4 @@
-"""Shared parts of the scripts that redraw the papers' figures: arguments, noise laws of moments, plots, verdict."""
+"""Functions shared by the benchmark scripts: command-line arguments, noise laws of moments, plots, verdict."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = Path(__file__).with_name("figures")
-STEP = 2.0**-42  # of exact totals: that of products of two entries of `privstats.numerics.exact.ROW_BITS` bits
-REPLACED = REPLACE_ROW.relation(folded=False, may_be_absent=False)  # one row, none missing
+STEP = 2.0**-42  # unit of exact totals: products of two entries of `privstats.numerics.exact.ROW_BITS` bits
+REPLACED = REPLACE_ROW.relation(folded=False, may_be_absent=False)  # one row is replaced, and no row is missing
 
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """Values, shape (n,), as a mechanism reads them."""
+    """A column of values, shape (n,), with the methods by which a mechanism reads rows."""
 
     values: np.ndarray
-    rows: int = 1 << 15  # at a time
+    rows: int = 1 << 15  # rows in a block
 
     def scan(self, take: Callable[[np.ndarray], Any] = np.asarray) -> Iterator[Any]:
-        """Return the values of the parts, shape (m, 1)."""
+        """Return `take` of each block of values, shape (m, 1)."""
         return (take(self.values[start : start + self.rows, None]) for start in range(0, len(self.values), self.rows))
 
     def parts(self) -> list[np.ndarray]:
-        """Return the same."""
+        """Return the blocks of values as a list."""
         return list(self.scan())
 
     def all(self) -> np.ndarray:
-        """Return them at once."""
+        """Return all values, shape (n, 1)."""
         return self.values[:, None]
 
     def cell(self, k: int) -> InMemory:
-        """Return the values of the only cell."""
+        """Return the rows of cell k; there is only one cell."""
         return self
 
 
 def arguments(doc: str | None, replicates: int, figure: str | None = None) -> argparse.ArgumentParser:
-    """Return a parser of --seed, --replicates and, where there is a figure, --plot."""
+    """Return a parser of --seed, --replicates and, if the script draws a figure, --plot."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--replicates", type=int, default=replicates)
@@ -61,22 +61,23 @@ def arguments(doc: str | None, replicates: int, figure: str | None = None) -> ar
 
 
 def as_total(sums: np.ndarray) -> Total:
-    """Return sums that were computed in floats as the exact total that mechanisms take."""
+    """Return floating-point sums as an exact total, which mechanisms take."""
     return Total(tuple(int(unit) for unit in np.rint(sums / STEP)), STEP)
 
 
 def moments_of(p: int, groups: tuple[tuple[int, ...], ...] = ()) -> BoxProducts:
-    """Return the set that holds rows (1, p predictors, response), as dp_lm makes it."""
+    """Return the set of the products of entries of rows (1, p predictors, response), as in dp_lm."""
     entries = p - sum(map(len, groups)) + len(groups)
     return BoxProducts(p + 1, intercept=True, counted=False, last_scale=response_scale(2 + entries), groups=groups)
 
 
 def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
-    """Return the law of the noise at eps = 1, one row replaced; at another eps, divide its draws.
+    """Return the law of the noise at eps = 1 if one row is replaced; for another eps, divide the draws by eps.
 
-    "K" is the package's hull law, which from three predictors on is the paper's body, and no hull. "l1 crude" is the
-    paper's l1: squares doubled so that every entry moves by 2 at most, and dim * 2 for the l1 sensitivity. "l1" has
-    the sensitivity of `BoxProducts`, about half as large.
+    "K" is the hull law of the package; from three predictors on its body is the paper's, which is larger than the
+    convex hull. "l1 crude" is the l1 law of the paper: squares are doubled, so that every entry changes by at most 2,
+    and the l1 sensitivity is 2 times the number of entries. "l1" has the sensitivity of `BoxProducts`, about half as
+    large.
     """
     if name == "l1 crude":
         linf = within.sensitivity("linf", REPLACED)
@@ -85,16 +86,17 @@ def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
 
 
 def by_normal_equations(moments: np.ndarray, ridge: float = 0.0) -> np.ndarray:
-    """Return the paper's estimates (5), or with a ridge (6), of noisy moment matrices, shape (m, p + 2, p + 2).
+    """Return the estimates (5), or with a ridge (6), of Awan and Slavkovic (2021) from noisy moment matrices.
 
-    Nothing is repaired: a pseudoinverse of the noisy X'X is used.
+    The matrices have shape (m, p + 2, p + 2). A noisy X'X that is not positive definite is not repaired: its
+    pseudoinverse is used.
     """
     A, b = moments[:, :-1, :-1], moments[:, :-1, -1]
     return (np.linalg.pinv(A + ridge * np.eye(A.shape[1]), hermitian=True) @ b[:, :, None])[:, :, 0]
 
 
 def new_figure(panels: int, share_y: bool = True, rows: int = 1) -> tuple[Figure, np.ndarray]:
-    """Return a figure that needs no screen, and its panels: side by side, or in rows that share their axes."""
+    """Return a figure that needs no display, and its panels: side by side, or in rows that share their axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -105,7 +107,7 @@ def new_figure(panels: int, share_y: bool = True, rows: int = 1) -> tuple[Figure
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure, and say where."""
+    """Save a figure to a file, and print the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     print(f"\ndrawn: {path}")

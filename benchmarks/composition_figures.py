@@ -1,29 +1,29 @@
-"""Composition as lecture notes teach it, and Gaussian noise by the classical formula, beside the exact answers.
+"""Composition rules and the classical Gaussian noise of lecture notes, compared with exact answers.
 
 Nothing here is a guarantee. Sums of eps, the "advanced" rule and normal limits are drawn for comparison with
-`privstats.privacy.composition`, which the package charges by; the classical noise with `ps.gdp_mu`.
+`privstats.privacy.composition`, by which the package charges; the classical noise is compared with `ps.gdp_mu`.
 
-*Steps.* K steps, each of eps = .1, together at delta = 1e-5. *Basic*: K eps. *Advanced*, as it is taught:
-``eps' = 2 eps sqrt(2 K ln(1/delta'))``, which is no better than basic below K = 8 ln(1/delta') (better from K = 93 on).
-It simplifies a theorem *in full*, ``eps sqrt(2 K ln(1/delta')) + K eps (e^eps - 1)`` (Dwork and Roth 2014, Theorem
-3.20), for eps' < 1; without that condition it is wrong, for steps of eps = 1 from K = 176 on, of 2 from K = 97 on.
-*Limit*: G_{2 mu / s} of the central limit theorem, mu and s^2 the sums over steps of ``kappa_1 = - int log|f'|`` and
-``kappa_2 = + int log^2 |f'|`` (Dong, Roth and Su 2022, section 3.2). With the minus sign that notes print before
-kappa_2, s^2 is negative. *Gaussian*: eps-GDP steps, whose exact total is sqrt(K) eps. *Exact*: the package,
-checked against Neyman and Pearson's test of K answers of randomised response.
+*Steps.* The total eps of K steps, each of eps = .1, at delta = 1e-5, by six rules. *Basic*: K eps. *Advanced*, as it is
+taught: ``eps' = 2 eps sqrt(2 K ln(1/delta'))``, which is no better than basic below K = 8 ln(1/delta') (better from K =
+93 on). It simplifies a theorem *in full*, ``eps sqrt(2 K ln(1/delta')) + K eps (e^eps - 1)`` (Dwork and Roth 2014,
+Theorem 3.20), for eps' < 1; without this condition it is wrong: for steps of eps = 1 from K = 176 on, of eps = 2 from K
+= 97 on. *Limit*: G_{2 mu / s} of the central limit theorem, where mu and s^2 are the sums over steps of ``kappa_1 = -
+int log|f'|`` and ``kappa_2 = + int log^2 |f'|`` (Dong, Roth and Su 2022, section 3.2). With the minus sign that the
+notes print before kappa_2, s^2 is negative. *Gaussian*: eps-GDP steps, whose exact total is sqrt(K) eps. *Exact*: the
+package, checked against the Neyman-Pearson test of K answers of randomised response.
 
-*Error of the limit.* f composes K promises of eps = mu / sqrt(K), mu = 1. ``K sup|f - G_mu|`` lies between .116 (K = 3)
-and .132 (K = 2) for K = 2 ... 100, and from K = 27 on within .001 of .125: the rate is c / K. At some levels f is below
-G_mu, so the limit promises too much there. The theorem,
-``G(alpha + c/K) - c/K <= f(alpha) <= G(alpha - c/K) + c/K`` on [c/K, 1 - c/K], holds for c = .05 and all these K. With
-``z_{1 - alpha - c/K}`` on both sides, as printed, its upper half fails at K = 100 for each c tried from .05 to 10.
+*Error of the limit.* Let f be the trade-off function of K steps of eps = mu / sqrt(K), mu = 1. ``K sup|f - G_mu|`` lies
+between .116 (K = 3) and .132 (K = 2) for K = 2 ... 100, and within .001 of .125 from K = 27 on: the error is of order
+1/K. At some levels f is below G_mu, so the limit promises too much there. The theorem, ``G(alpha + c/K) - c/K <=
+f(alpha) <= G(alpha - c/K) + c/K`` on [c/K, 1 - c/K], holds for c = .05 and all these K. With ``z_{1 - alpha - c/K}`` on
+both sides, as printed, its upper half fails at K = 100 for each c tried from .05 to 10.
 
-*Gaussian noise.* sigma = sqrt(2 ln(1.25/delta)) GS / eps, proved for eps < 1, against the smallest sigma. At delta =
-1e-5 it is 1.58 times as large at eps = .1, and 1.01 times at eps = 8; beyond eps = 8.42 it is too small. At delta =
-.001 it is too small beyond eps = 7.46, and the realised delta at eps = 8 is 1.31 times the claim; at delta = .05 it is
-too small beyond eps = 6.11.
+*Gaussian noise.* The classical sigma = sqrt(2 ln(1.25/delta)) GS / eps (GS: global sensitivity), proved for eps < 1, is
+compared with the smallest sigma. At delta = 1e-5 it is 1.58 times as large at eps = .1, and 1.01 times at eps = 8;
+beyond eps = 8.42 it is too small. At delta = .001 it is too small beyond eps = 7.46, and the realised delta at eps = 8
+is 1.31 times the claimed delta; at delta = .05 it is too small beyond eps = 6.11.
 
-Targets: each of these statements.
+Targets: each of these statements holds.
 
     python -m benchmarks.composition_figures --seed 1 [--plot PATH]
 """
@@ -50,62 +50,63 @@ from privstats.privacy.tradeoff import gaussian_tradeoff
 STEP, DELTA, MU = 0.1, 1e-5, 1.0
 SHOWN = (1, 2, 5, 10, 20, 50, 92, 93, 100, 200, 500, 1000)
 SIZES = range(1, 1001)
-CHANGES = 93  # first K from which the advanced rule is better than the sum
-WRONG = {0.1: None, 0.5: 525, 1.0: 176, 2.0: 97}  # first K at which the advanced rule is no guarantee, by eps of a step
+CHANGES = 93  # first K at which the advanced rule is better than the sum
+WRONG = {0.1: None, 0.5: 525, 1.0: 176, 2.0: 97}  # first K at which the advanced rule fails, by eps of a step
 LIMITS = range(2, 101)
-RATE, SETTLED, NEAR, FROM = (0.116, 0.132), 0.125, 0.001, 27  # of K sup|f - G|: FROM where on it is NEAR
-CONSTANT, TOO_SMALL = 0.05, (0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # c of the theorem, and c tried as it is printed
+RATE, SETTLED, NEAR, FROM = (0.116, 0.132), 0.125, 0.001, 27  # K sup|f - G| in RATE; near SETTLED from K = FROM
+CONSTANT, TOO_SMALL = 0.05, (0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # c of the theorem, and c of its printed form
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
 CROSSINGS = {1e-5: 8.42, 1e-3: 7.46, 0.05: 6.11}  # by delta: eps beyond which the classical noise is too small
-SAME = 1e-8  # of two computations of one number
+SAME = 1e-8  # tolerance for two computations of one number
 
 
 def basic(eps: float, k: int) -> float:
-    """Return the eps of k steps by the sum."""
+    """Return the total eps of k steps by basic composition: the sum."""
     return k * eps
 
 
 def advanced(eps: float, k: int, delta: float) -> float:
-    """Return eps' of k steps by the rule ``eps = eps' / (2 sqrt(2 k ln(1/delta)))``, whose condition is eps' < 1."""
+    """Return the total eps' of k steps by the rule ``eps = eps' / (2 sqrt(2 k ln(1/delta)))``, stated for eps' < 1."""
     return 2 * eps * math.sqrt(2 * k * math.log(1 / delta))
 
 
 def in_full(eps: float, k: int, delta: float) -> float:
-    """Return eps' of k steps by Dwork and Roth (2014), Theorem 3.20, which has no condition."""
+    """Return the total eps' of k steps by Dwork and Roth (2014), Theorem 3.20, which has no condition on eps'."""
     return eps * math.sqrt(2 * k * math.log(1 / delta)) + k * eps * math.expm1(eps)
 
 
 def steps(eps: float, k: int) -> LossDistribution:
-    """Return the privacy-loss distribution by which the package prices k steps."""
+    """Return the privacy-loss distribution of k eps-DP steps, as computed by the package."""
     return losses((ps.PureDP(eps),) * k)
 
 
 def corners(eps: float, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of the trade-off function of k steps: type I errors, and the type II errors that go with them.
+    """Return the corners of the trade-off function of k eps-DP steps: type I errors, and matching type II errors.
 
-    Neyman and Pearson's test of Bin(k, p) against Bin(k, 1 - p), p = 1 / (1 + e^eps); straight between its corners.
+    The function belongs to the Neyman-Pearson test of Bin(k, p) against Bin(k, 1 - p), p = 1 / (1 + e^eps), and is
+    linear between its corners.
     """
     p, counts = 1 / (1 + math.exp(eps)), np.arange(k + 1)
-    alpha = np.append(1.0, bdtrc(counts, k, p))  # reject above -1, 0, ..., k
+    alpha = np.append(1.0, bdtrc(counts, k, p))  # the test rejects counts above -1, 0, ..., k
     beta = np.append(0.0, bdtr(counts, k, 1 - p))
     return alpha[::-1], beta[::-1]
 
 
 def delta_of_test(eps_step: float, k: int, eps: float) -> float:
-    """Return the delta of k steps at `eps`, by `corners`."""
+    """Return the delta at `eps` of k steps of `eps_step`, from the trade-off function of `corners`."""
     alpha, beta = corners(eps_step, k)
     return float(np.maximum(0.0, 1 - beta - math.exp(eps) * alpha).max())
 
 
 def kappas(slope: Callable[[float], float], kink: float | None = None) -> tuple[float, float]:
-    """Return kappa_1 and kappa_2 of a trade-off function with slope ``-slope(alpha)``, by quadrature.
+    """Return kappa_1 = - int log|f'| and kappa_2 = int log^2 |f'| of a trade-off function f, by quadrature.
 
     Parameters
     ----------
     slope : function
-        abs(f').
+        Function of the level alpha that returns abs(f').
     kink : float, optional
-        Level at which the slope jumps.
+        Level alpha at which the slope jumps.
     """
     pieces = [(0.0, 1.0)] if kink is None else [(0.0, kink), (kink, 1.0)]
 
@@ -116,25 +117,26 @@ def kappas(slope: Callable[[float], float], kink: float | None = None) -> tuple[
 
 
 def pure_kappas(eps: float) -> tuple[float, float]:
-    """Return kappa_1 and kappa_2 of eps-DP."""
+    """Return kappa_1 and kappa_2 of the trade-off function of eps-DP."""
     kink = 1 / (1 + math.exp(eps))
     return kappas(lambda alpha: math.exp(eps if alpha < kink else -eps), kink)
 
 
 def gaussian_kappas(mu: float) -> tuple[float, float]:
-    """Return kappa_1 and kappa_2 of mu-GDP."""
+    """Return kappa_1 and kappa_2 of the trade-off function of mu-GDP."""
     return kappas(lambda alpha: math.exp(-mu * float(ndtri(alpha)) - mu**2 / 2))
 
 
 def limit(kappa_1: float, kappa_2: float, k: int) -> float:
-    """Return 2 mu / s of k equal steps."""
+    """Return the parameter 2 mu / s of the Gaussian limit of k equal steps: mu = k kappa_1, s^2 = k kappa_2."""
     return 2 * k * kappa_1 / math.sqrt(k * kappa_2)
 
 
 def distance(eps: float, k: int, mu: float) -> tuple[float, float]:
-    """Return the largest of ``G_mu - f`` and of ``f - G_mu``, exactly; f is the trade-off function of k steps.
+    """Return the exact maxima of ``G_mu - f`` and of ``f - G_mu``, where f is the trade-off function of k steps.
 
-    f is straight between corners and G_mu is convex: G_mu - f is largest in a corner, f - G_mu where the slopes agree.
+    f is linear between corners and G_mu is convex: G_mu - f is largest at a corner, f - G_mu where the slopes are
+    equal.
     """
     alpha, beta = corners(eps, k)
     loss = eps * np.arange(k, -k - 1, -2)  # log of minus the slope of each piece of f
@@ -145,16 +147,16 @@ def distance(eps: float, k: int, mu: float) -> tuple[float, float]:
 
 
 def outside(k: int, c: float, printed: bool) -> float:
-    """Return by how much f leaves the theorem's bounds at the worst of many levels; negative if it stays inside.
+    """Return the largest violation of the theorem's bounds by f over many levels; negative if f stays inside.
 
     Parameters
     ----------
     k : int
         Number of steps of eps = mu / sqrt(k).
     c : float
-        Below k / 2.
+        Constant of the theorem; less than k / 2.
     printed : bool
-        Whether the upper bound has the shift of the lower one, as in the notes.
+        Whether the upper bound has the shift of the lower bound, as in the notes.
     """
     shift = c / k
     corner, beta = corners(MU / math.sqrt(k), k)
@@ -167,22 +169,22 @@ def outside(k: int, c: float, printed: bool) -> float:
 
 
 def classical(eps: float, delta: float) -> float:
-    """Return the classical sigma for a sensitivity of 1."""
+    """Return the classical standard deviation sigma of Gaussian noise for a sensitivity of 1."""
     return math.sqrt(2 * math.log(1.25 / delta)) / eps
 
 
 def too_small_beyond(delta: float) -> float:
-    """Return the eps beyond which the classical sigma breaks its claim."""
+    """Return the eps beyond which the classical sigma does not give (eps, delta)-DP."""
     return float(brentq(lambda eps: math.log(ps.gdp_delta(1 / classical(eps, delta), eps) / delta), 1.0, 20.0))
 
 
 def first_wrong(eps: float, sizes: Iterable[int]) -> int | None:
-    """Return the first number of steps at which the advanced rule claims an eps that the steps do not keep."""
+    """Return the first number of steps at which the advanced rule's eps is below the exact eps, or None."""
     return next((k for k in sizes if steps(eps, k).delta(advanced(eps, k, DELTA)) > DELTA * (1 + SAME)), None)
 
 
 def eps_together(sizes: Sequence[int]) -> dict[str, list[float]]:
-    """Return the eps of a number of steps at DELTA by each rule."""
+    """Return the total eps at delta = `DELTA` by rule, for each number of steps."""
     kappa = pure_kappas(STEP)
     return {
         "basic": [basic(STEP, k) for k in sizes],
@@ -195,7 +197,7 @@ def eps_together(sizes: Sequence[int]) -> dict[str, list[float]]:
 
 
 def misses_of_rules(sizes: Sequence[int], found: dict[str, list[float]]) -> list[str]:
-    """Return the statements on sums, the advanced rule and exact answers that do not hold."""
+    """Return the failed statements about basic composition, the advanced rule and exact composition."""
     missed = []
     for k, sums, rule, full, gauss, exact in zip(
         sizes, *(found[name] for name in ("basic", "advanced", "in full", "Gaussian", "exact")), strict=True
@@ -212,7 +214,7 @@ def misses_of_rules(sizes: Sequence[int], found: dict[str, list[float]]) -> list
 
 
 def kappa_rows() -> list[tuple[str, float, float, float, float]]:
-    """Return name, kappa_1 and kappa_2 by quadrature, and both in closed form, of two trade-off functions."""
+    """Return, for two trade-off functions, the name, kappa_1 and kappa_2 by quadrature, and both in closed form."""
     return [
         (f"{STEP:g}-DP", *pure_kappas(STEP), STEP * math.tanh(STEP / 2), STEP**2),
         (f"{MU:g}-GDP", *gaussian_kappas(MU), MU**2 / 2, MU**2 + MU**4 / 4),
@@ -220,12 +222,12 @@ def kappa_rows() -> list[tuple[str, float, float, float, float]]:
 
 
 def misses_of_kappas(rows: list[tuple[str, float, float, float, float]]) -> list[str]:
-    """Return the names whose quadrature, with a plus before kappa_2, differs from the closed form."""
+    """Return the functions whose quadrature, with a plus sign before kappa_2, differs from the closed form."""
     return [f"{name}: kappas {found}" for name, *found in rows if max(abs(np.subtract(found[:2], found[2:]))) > SAME]
 
 
 def misses_of_the_limit(sizes: Iterable[int]) -> tuple[list[str], dict[int, tuple[float, float]]]:
-    """Return the statements on the limit's error that do not hold, and `distance` by K."""
+    """Return the failed statements about the error of the Gaussian limit, and `distance` by number of steps."""
     missed, apart = [], {}
     for k in sizes:
         below, above = apart[k] = distance(MU / math.sqrt(k), k, MU)
@@ -245,12 +247,12 @@ def misses_of_the_limit(sizes: Iterable[int]) -> tuple[list[str], dict[int, tupl
 
 
 def misses_of_classical_noise(rows: list[tuple[float, ...]]) -> list[str]:
-    """Return the statements on the classical sigma that do not hold.
+    """Return the failed statements about the classical sigma.
 
     Parameters
     ----------
     rows : list of tuple
-        delta, eps, sigma over the smallest, realised delta over the claim.
+        delta, eps, ratio of the classical to the smallest sigma, ratio of the realised to the claimed delta.
     """
     missed = []
     for delta, eps, ratio, realised in rows:
@@ -266,7 +268,7 @@ def misses_of_classical_noise(rows: list[tuple[float, ...]]) -> list[str]:
 
 
 def classical_rows(budgets: Iterable[float] = BUDGETS) -> list[tuple[float, ...]]:
-    """Return delta, eps, classical sigma over the smallest, and realised delta over the claim."""
+    """Return rows of delta, eps, classical over smallest sigma, and realised over claimed delta."""
     return [
         (delta, eps, sigma * ps.gdp_mu(eps, delta), ps.gdp_delta(1 / sigma, eps) / delta)
         for delta in CROSSINGS
@@ -276,7 +278,7 @@ def classical_rows(budgets: Iterable[float] = BUDGETS) -> list[tuple[float, ...]
 
 
 def print_shares(total: float = 1.0) -> None:
-    """Print the eps that each of many steps may have so that together they keep `total`."""
+    """Print, by rule, the eps of each of K steps such that the K steps together have eps = `total`."""
     rows = []
     for k in (10, 100, 1000):
         rule = total / advanced(1.0, k, DELTA)
@@ -287,7 +289,7 @@ def print_shares(total: float = 1.0) -> None:
 
 
 def print_promises_too_much(k: int = 10) -> None:
-    """Print the eps at which the limit's delta is furthest below the delta of the steps."""
+    """Print the eps at which the delta of the Gaussian limit is furthest below the exact delta of k steps."""
     one, mu = steps(STEP, k), limit(*pure_kappas(STEP), k)
     eps = np.linspace(0, k * STEP, 1001)
     short = np.array([one.delta(x) - ps.gdp_delta(mu, x) for x in eps])
@@ -299,7 +301,7 @@ def print_promises_too_much(k: int = 10) -> None:
 
 
 def draw(path: Path, apart: dict[int, tuple[float, float]]) -> None:
-    """Draw eps against K, the error of the limit, and the classical sigma over the smallest."""
+    """Draw eps against K, the error of the limit, and the ratio of the classical to the smallest sigma."""
     figure, (left, middle, right) = new_figure(3, share_y=False)
     sizes = sorted({round(k) for k in np.geomspace(1, 1000, 60)})
     styles = {"basic": "C3--", "advanced": "C1-.", "in full": "C1:", "limit": "C0-", "Gaussian": "C2:", "exact": "k-"}

@@ -1,15 +1,15 @@
-"""The effect of each constant of the engine: coverage and length with the constant halved and doubled.
+"""The effect of each constant of `privstats.estimators`: coverage and length with the constant halved and doubled.
 
-Designs of least squares pull in different directions (uniform predictors, under mu and under eps; a concave mean of a
-skewed predictor; errors of three degrees of freedom; a predictor in two per cent of its bounds with its square; a level
-of 1 % of the rows), by Newton steps; the last two by objective perturbation under eps as well, and under eps uniform
-predictors where the choice is free. Further designs are a logit with 8 % of ones, under mu and under eps, a Poisson
-regression under mu, and median regressions with errors that grow with a predictor, under mu and under eps. A
-line is printed for each constant: its meaning, the least coverage over designs and coefficients, the length over that
-of intervals without privacy (the mean over designs of medians), and the share not given, each as it is, halved and
-doubled. Nothing has to be reached by other values; with the constants as they are, the least coverage of a coefficient
-must not lie more than three binomial standard errors below .93. With ``--write`` the lines take their places in a table
-of a page, METHODS.md, as soon as each is known.
+Linear regressions by Newton steps: uniform predictors under mu, a concave mean of a skewed predictor, t errors with
+three degrees of freedom, a predictor in four per cent of its bounds with its square, and a level with 1 % of the rows;
+the last two also by objective perturbation under eps, and uniform predictors under eps with mech="auto". Further
+designs are a logit with 8 % of ones under mu and under eps, a Poisson regression under mu, and median regressions with
+errors that grow with a predictor, under mu and under eps. The script prints a line for each constant: its meaning, and
+with the constant halved and doubled the lowest coverage over designs and coefficients, the length relative to intervals
+without privacy (mean over designs of medians), and the share of intervals not given. The first line has these numbers
+for unchanged constants. The only target: with unchanged constants, the lowest coverage of a coefficient is at most
+three binomial standard errors below .93. With ``--write`` each line is written to the table in a page, METHODS.md, as
+soon as it is known.
 
     python -m benchmarks.constants --seed 1 [--replicates 20] [--names VISIBLE MOVE] [--write METHODS.md]
 """
@@ -39,17 +39,17 @@ from privstats.workflow import plan
 N = 4000
 WHOLE = 100_000
 HEAD = "| constant | value | halved | doubled | meaning |\n|---|---|---|---|---|\n"
-Design = tuple[Population, pd.DataFrame, dict[str, Any]]  # formula, rows and budget of a fit
+Design = tuple[Population, pd.DataFrame, dict[str, Any]]  # model, rows, and further arguments of a fit
 
 
 def uniform(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of four predictors that fill their bounds."""
+    """Return rows of four predictors that are uniform within their bounds, and a response."""
     X = rng.uniform(-1, 1, (n, 4))
     return pd.DataFrame(X, columns=list("abcd")).assign(y=X @ [1.0, -0.5, 0.5, 0.0] + rng.normal(size=n))
 
 
 def narrow(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of a predictor in two per cent of its bounds, whose mean is curved."""
+    """Return rows of a predictor in four per cent of its bounds, and a response with a quadratic mean."""
     x = rng.uniform(48, 52, n)
     return pd.DataFrame({"x": x, "y": 0.5 * (x - 50) ** 2 + rng.normal(size=n)})
 
@@ -62,7 +62,7 @@ def rare(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def outcomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of four predictors with an outcome that is 1 in 8 % of them, a count, and a response."""
+    """Return rows of four predictors, a binary outcome with 8 % of ones, a count, and a heteroskedastic response."""
     X = rng.uniform(-1, 1, (n, 4))
     eta = X @ [1.0, -0.5, 0.5, 0.0]
     made = {
@@ -74,7 +74,7 @@ def outcomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def designs() -> Iterator[Design]:
-    """Yield the designs."""
+    """Yield the model, the rows and further arguments of each fit."""
     rng = np.random.default_rng(0)
     box = {**dict.fromkeys("abcd", (-1, 1)), "y": (-6, 6)}
     flat = uniform(rng, WHOLE)
@@ -98,12 +98,12 @@ def designs() -> Iterator[Design]:
 
 
 def lm(formula: str, domain: dict[str, Any]) -> Population:
-    """Return the least-squares fit."""
+    """Return a least-squares regression with this formula and domain."""
     return Population("", "dp_lm", formula, domain)
 
 
 def measured(designs: Sequence[Design], replicates: int, seed: int) -> tuple[float, float, float]:
-    """Return the least coverage, the length over that without privacy, and the share of intervals not given."""
+    """Return the lowest coverage, the length relative to intervals without privacy, and the share not given."""
     least, lengths, given = 1.0, [], []
     for what, whole, promise in designs:
         truth = plain(reference(what, whole).params)
@@ -124,7 +124,7 @@ def measured(designs: Sequence[Design], replicates: int, seed: int) -> tuple[flo
 
 
 def table() -> dict[str, str]:
-    """Return the meaning of each constant, from the comments of the table."""
+    """Return the meaning of each constant, from the comments in `privstats/estimators/constants.py`."""
     meanings = {}
     for line in Path(str(constants.__file__)).read_text().splitlines():
         found = re.match(r"^([A-Z][A-Z_]*(?:, [A-Z_]+)*) = [^#]+# (.+)$", line)
@@ -135,7 +135,7 @@ def table() -> dict[str, str]:
 
 @contextmanager
 def replaced(others: Mapping[str, Any]) -> Iterator[None]:
-    """Replace constants, of the table or of rules for coefficients not given, in all modules that import them."""
+    """Replace constants of `constants` or `inference.estimate` in all modules that import them, within a context."""
     old = {name: getattr(constants if hasattr(constants, name) else estimate, name) for name in others}
     modules = [(m, name) for name in others for m in _users(name, old[name])]
     for module, name in modules:
@@ -150,7 +150,7 @@ def replaced(others: Mapping[str, Any]) -> Iterator[None]:
 
 
 def scaled(name: str, factor: float) -> AbstractContextManager[None]:
-    """Multiply a constant, wherever it was imported."""
+    """Multiply a constant by a factor in all modules that import it, within a context."""
     value = getattr(constants, name)
     other: Any
     if isinstance(value, dict):
@@ -183,7 +183,7 @@ def spelled(value: Any) -> str:
 
 
 def line(name: str, halved: str, doubled: str) -> str:
-    """Return the table's line of a constant."""
+    """Return the line of a constant in the table of METHODS.md."""
     meaning = table()[name].replace("|", r"\|")
     return f"| `{name}` | {spelled(getattr(constants, name))} | {halved} | {doubled} | {meaning} |"
 
@@ -194,7 +194,7 @@ def lines_of(page: str) -> dict[str, str]:
 
 
 def written(page: str, name: str, new: str) -> str:
-    """Return the page with the line of this constant, in the order in which constants are defined."""
+    """Return the page with a new line for one constant; lines are in the order in which constants are defined."""
     known = {**lines_of(page), name: new}
     head, body = page.split(HEAD)
     rest = body[sum(len(old) + 1 for old in lines_of(page).values()) :]
@@ -202,7 +202,7 @@ def written(page: str, name: str, new: str) -> str:
 
 
 def main() -> int:
-    """Print the table; return 1 if intervals with the constants as they are cover too rarely."""
+    """Print the table; return 1 if intervals with unchanged constants cover too rarely."""
     meanings = table()
     parser = arguments(__doc__, replicates=20)
     parser.add_argument("--names", nargs="*", default=list(meanings), choices=list(meanings))

@@ -1,12 +1,12 @@
 """Coverage and length of 95 % intervals of dp_glm: logistic regression.
 
-p predictors uniform on [-1, 1] with slopes from -1 to 1, and a constant that makes half of the outcomes ones
-("balanced"), or one in twenty ("rare"). One row is replaced, none is missing.
+The p predictors are uniform on [-1, 1] with slopes from -1 to 1; the intercept makes half of the outcomes ones
+("balanced"), or one in twenty ("rare"). One row is replaced, and no row is missing.
 
-Targets: coverage, over all coefficients of a cell, in [.93, .97] beyond 3 Monte Carlo standard errors, of the fits that
-give intervals. From 10,000 rows on and eps = 1 (mu = .5) on, more than 2 % of fits without are a miss; below, where
-the budget is too small for intervals fits say so (NaN). "worst" is the coefficient with the least coverage, "length"
-the median over slopes, "ratio" that to the length without privacy.
+Targets: among fits that give intervals, the coverage over all coefficients of a cell is in [.93, .97] up to 3 Monte
+Carlo standard errors. From 10,000 rows on and eps = 1 (mu = .5) on, at most 2 % of the fits give no intervals (NaN);
+smaller budgets may be too small for intervals. "worst" is the lowest coverage of a coefficient, "length" the median
+length over slopes, "ratio" the ratio of this length to the length without privacy.
 
     python benchmarks/coverage_glm.py --seed 1 [--promise eps=1 mu=1 ...] [--replicates 100] [--n 2000 ...] [--p 3 7]
 """
@@ -32,19 +32,19 @@ from benchmarks.common import arguments, verdict
 LARGE, DUE, MOST_SILENT = 10_000, {"eps": 1.0, "mu": 0.5}, 0.02
 OUTCOMES = {"balanced": 0.5, "rare": 0.05}
 TOLERANCE = 3.0  # Monte Carlo standard errors
-PUBLIC = 200_000  # rows by which a constant is found, and lengths without privacy
+PUBLIC = 200_000  # rows from which the intercept and lengths without privacy are computed
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Results of the replicates of one design cell."""
+    """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: float  # of all coefficients, of fits with intervals
-    error: float  # of the coverage, Monte Carlo
+    coverage: float  # over all coefficients, among fits with intervals
+    error: float  # Monte Carlo standard error of the coverage
     worst: float
     length: float
     ratio: float
-    nothing: float  # share of NaN
+    nothing: float  # share of fits without intervals
 
     def misses(self, n: int, promise: str) -> list[str]:
         """Return the targets this cell misses by more than chance."""
@@ -65,7 +65,7 @@ def predictors(p: int) -> list[str]:
 
 
 def truth(p: int, outcome: str) -> np.ndarray:
-    """Return the constant and the slopes."""
+    """Return the true intercept and slopes."""
     slopes = np.linspace(-1, 1, p)
     eta = np.random.default_rng(0).uniform(-1, 1, (PUBLIC, p)) @ slopes
     return np.array([brentq(lambda a: expit(a + eta).mean() - OUTCOMES[outcome], -20, 20), *slopes])
@@ -80,7 +80,7 @@ def textbook(p: int, theta: np.ndarray, n: int) -> float:
 
 
 def cell(outcome: str, p: int, n: int, promise: str, replicates: int, seed: int) -> Cell:
-    """Return the coverage of intervals over `replicates` data sets."""
+    """Return the coverage and the length of intervals over `replicates` data sets."""
     rng = np.random.default_rng([seed, n, p, *outcome.encode(), *promise.encode()])
     name, value = promise.split("=")
     domain = ps.Domain({**dict.fromkeys(predictors(p), (-1, 1)), "y": (0, 1)}, complete=True)
@@ -97,7 +97,7 @@ def cell(outcome: str, p: int, n: int, promise: str, replicates: int, seed: int)
         return Cell(math.nan, math.nan, math.nan, math.nan, math.nan, 1.0)
     covered = ((ends[..., 0] <= theta) & (theta <= ends[..., 1]))[told]
     length = float(np.median(ends[told, 1:, 1] - ends[told, 1:, 0]))
-    spread = max(float(covered.mean(axis=1).std()), 0.22 / math.sqrt(p + 1))  # coefficients err together
+    spread = max(float(covered.mean(axis=1).std()), 0.22 / math.sqrt(p + 1))  # errors are correlated
     return Cell(
         coverage=float(covered.mean()),
         error=spread / math.sqrt(len(covered)),

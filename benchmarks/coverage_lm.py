@@ -1,10 +1,11 @@
-"""Coverage and length of 95 % intervals of dp_lm, on the design of Awan and Slavkovic's Figure 3.
+"""Coverage and length of 95 % intervals of dp_lm, on the design of Figure 3 of Awan and Slavkovic (2021).
 
-p = 5 predictors U(-1, 1), coefficients (.5; -1, -.5, 0, .5, 1), N(0, 1) errors, response bounds (-6, 6).
-Targets: mean coverage in [.93, .97] and each coefficient within 3.5 Monte Carlo standard errors where the
-released kappa, of the weakest direction, is at most .4 (median over replicates), NaN a miss; elsewhere never below .93
-among intervals given;
-median length of the slopes' intervals at most 1.1 times the reference implementation's.
+p = 5 predictors U(-1, 1), coefficients (.5; -1, -.5, 0, .5, 1), N(0, 1) errors, response bounds (-6, 6). Let kappa be
+the released ratio of noise to information in the direction with the least information (median over replicates).
+Targets: if kappa is at most .4, the mean coverage is in [.93, .97] and each coefficient's coverage is within 3.5 Monte
+Carlo standard errors of .95, where a missing interval (NaN) counts as a miss; otherwise the mean coverage of given
+intervals is at least .93. If all intervals are given, the median length of the slopes' intervals is at most 1.1 times
+that of the reference implementation.
 
     python benchmarks/coverage_lm.py --seed 1 [--method matrixt] [--replicates 300] [--n 500 2000 ...]
 """
@@ -37,7 +38,7 @@ def _column(*lengths: float) -> dict[tuple[int, float], float]:
     return dict(zip(CELLS, lengths, strict=True))
 
 
-# options of dp_lm, and median lengths of a reference implementation by (n, eps): noisy moments and no meat
+# options of dp_lm, and median lengths of a reference implementation by (n, eps), with nonrobust variances
 METHODS: dict[str, tuple[dict[str, Any], dict[tuple[int, float], float]]] = {
     "matrixt": (
         {"noise": "matrixt", "mech": "suffstats", "cov_type": "nonrobust"},
@@ -64,11 +65,11 @@ METHODS: dict[str, tuple[dict[str, Any], dict[tuple[int, float], float]]] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """Results of the replicates of one design cell."""
+    """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: np.ndarray  # by coefficient, of the intervals given; NaN a miss where kappa is at most .4
+    coverage: np.ndarray  # by coefficient; a missing interval is a miss if kappa <= .4, else left out
     length: float  # median over slopes and replicates
-    kappa: float  # median
+    kappa: float  # median ratio of noise to information
     replicates: int
     given: float  # share of intervals that are not NaN
 
@@ -90,7 +91,7 @@ class Cell:
 
 
 def cell(n: int, eps: float, method: str, replicates: int, seed: int) -> Cell:
-    """Fit `replicates` data sets, with the operating system's noise, and return the coverage of the intervals."""
+    """Fit `replicates` simulated data sets; return the coverage and the length of the intervals."""
     rng = np.random.default_rng([seed, n, round(1000 * eps)])
     covered, lengths, kappas, given = [], [], [], []
     for _ in range(replicates):

@@ -1,12 +1,13 @@
 """Coverage and length of 95 % intervals of dp_median, dp_quantile and dp_mean.
 
-Laws: normal, skewed, heavily tied and bimodal, with domains as a user would declare them. Settings: "public" (a row is
-replaced, none is missing), "missing" (replaced, rows may be missing), "private" (rows come and go).
+Distributions: normal, skewed, heavily tied and bimodal, with bounds as a user would declare them. Settings: "public" (a
+row is replaced, no row is missing), "missing" (a row is replaced, rows may be missing), "private" (a row is added or
+removed).
 
-Targets: coverage at least .93, and at most .97 for continuous laws, beyond 3 Monte Carlo standard errors, of the fits
-that give an interval; where the budget is too small for one nearly all fits say so (NaN), and are shown as "none".
-"length" is the median over replicates, "ratio" that to the median length of the interval without privacy: Student's
-for means, order statistics at binomial ranks for quantiles.
+Targets: among fits that give an interval, coverage is at least .93, and at most .97 for continuous distributions, up to
+3 Monte Carlo standard errors. A cell whose budget is too small for intervals in nearly all fits (NaN) is shown as
+"none". "length" is the median length over replicates, "ratio" its ratio to the median length of the interval without
+privacy: Student's interval for means, order statistics at binomial ranks for quantiles.
 
     python benchmarks/coverage_location.py --seed 1 [--replicates 1000] [--verbs q0.5 mean ...] [--laws normal ...]
 """
@@ -36,23 +37,23 @@ SIZES, BUDGETS = (200, 1000, 10_000), (0.2, 1.0)
 VERBS = ("q0.5", "q0.1", "q0.25", "q0.9", "mean")
 SETTINGS = {"public": ("replace", True), "missing": ("replace", False), "private": ("add_remove", False)}
 TOLERANCE = 3.0  # Monte Carlo standard errors
-MIDDLE = 0.37  # of symmetric laws: quantiles at zero, a special value of the mechanism, would be too easy
-NONE = 0.9  # share of fits without an interval, from which on there is none
+MIDDLE = 0.37  # centre of symmetric laws; zero, a special value of the mechanism, would be too easy
+NONE = 0.9  # share of fits without an interval above which a cell has no target
 
 
 @dataclass(frozen=True)
 class Population:
-    """A law, the bounds that a user would declare, and its true values."""
+    """A distribution, its mean, and the bounds that a user would declare."""
 
     draw: Callable[[np.random.Generator, int], FloatArray]
     cdf: Callable[[float], float]
     mean: float
     domain: tuple[float, float]
-    atoms: tuple[float, ...] = ()  # where the law is discrete
-    step: float | None = None  # between possible values, where the user declares it
+    atoms: tuple[float, ...] = ()  # possible values of a discrete distribution
+    step: float | None = None  # distance between possible values, if the user declares it
 
     def truth(self, verb: str) -> float:
-        """Return the population's mean or quantile."""
+        """Return the mean or the quantile of the distribution."""
         if verb == "mean":
             return self.mean
         q, (low, high) = float(verb[1:]), self.domain
@@ -103,20 +104,20 @@ LAWS = {
         step=1.0,
     ),
     "poisson": _counts(step=1.0),
-    "undeclared": _counts(step=None),  # the same, but the values are not declared to be whole
+    "undeclared": _counts(step=None),  # Poisson values that are not declared to be whole numbers
     "bimodal": _two(1.0),
-    "two modes": _two(0.5),  # with few values between them
+    "two modes": _two(0.5),  # few values lie between the modes
 }
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Results of the replicates of one design cell."""
+    """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: float  # of the fits with an interval
+    coverage: float  # among fits with an interval
     length: float  # median
-    ratio: float  # to the median length without privacy
-    nothing: float  # share of NaN
+    ratio: float  # of the length to the median length without privacy
+    nothing: float  # share of fits without an interval
     replicates: int
 
     def misses(self, law: str) -> list[str]:
@@ -133,7 +134,7 @@ class Cell:
 
 
 def fitted(verb: str, x: FloatArray, eps: float, law: str, setting: str, rng: Any) -> Results:
-    """Return the result of the public function."""
+    """Return a fit by `dp_mean`, `dp_median` or `dp_quantile`."""
     neighbors, complete = SETTINGS[setting]
     domain = ps.Domain({"x": LAWS[law].domain}, complete=complete)
     call: Any = ps.dp_mean
@@ -144,12 +145,12 @@ def fitted(verb: str, x: FloatArray, eps: float, law: str, setting: str, rng: An
 
 
 def interval(fit: Results) -> FloatArray:
-    """Return the interval, shape (2,)."""
+    """Return the 95 % interval of a fit, shape (2,)."""
     return np.asarray(fit.conf_int())[0]
 
 
 def textbook(verb: str, x: FloatArray) -> float:
-    """Return the length of the interval without privacy."""
+    """Return the length of the 95 % interval without privacy."""
     n = len(x)
     if verb == "mean":
         return float(2 * stats.t.ppf(0.975, n - 1) * x.std(ddof=1) / math.sqrt(n))
@@ -159,7 +160,7 @@ def textbook(verb: str, x: FloatArray) -> float:
 
 
 def cell(law: str, n: int, eps: float, verb: str, setting: str, replicates: int, seed: int) -> Cell:
-    """Return the coverage of intervals over `replicates` data sets."""
+    """Return the coverage and the length of intervals over `replicates` data sets."""
     rng = np.random.default_rng([seed, *LAWS[law].domain.__repr__().encode(), len(law), n, round(1000 * eps)])
     truth, intervals, plain = LAWS[law].truth(verb), [], []
     for _ in range(replicates):
@@ -196,7 +197,7 @@ def row(design: tuple[str, int, float, str, str], found: Cell) -> tuple[str, ...
 
 
 def settings_of(verb: str) -> Sequence[str]:
-    """Return the settings in which a verb's intervals differ."""
+    """Return the settings in which the intervals of a function differ."""
     return tuple(SETTINGS) if verb == "mean" else ("public", "private")
 
 

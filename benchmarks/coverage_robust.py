@@ -1,13 +1,14 @@
 """Coverage and length of intervals of robust and logistic regression under Gaussian differential privacy.
 
-x = (1, N(0, AR(.3))_4). Linear: beta = (1, .5, -.5, .25, 0), N(0, 1) errors, Huber's loss with unknown scale.
-Logistic: beta = (-.3, .5, -.5, .25, 0). Linear: nothing is bounded; predictors are declared by Scale(0, 1), the
-response by Scale(1, 1). Logistic: predictors have the bounds (-6, 6). Variants: strong signal (beta times 10), AR(.9),
-t3 errors, 5 % of errors times 20; of logistic regressions strong signal, AR(.9), and 5 % of the outcomes.
+The four predictors are normal with autoregressive correlations .3^|i - j|. Linear regression: coefficients (1, .5, -.5,
+.25, 0), N(0, 1) errors, Huber's loss with unknown scale; predictors are declared by Scale(0, 1), the response by
+Scale(1, 1), without bounds. Logistic regression: coefficients (-.3, .5, -.5, .25, 0), predictors with bounds (-6, 6).
+Variants of linear regression: strong signal (coefficients times 10), correlations .9^|i - j|, t3 errors, 5 % of errors
+times 20; of logistic regression: strong signal, correlations .9^|i - j|, and 5 % of outcomes equal to 1.
 
-Targets, as the mean over the five coefficients, NaN a miss, half a Monte Carlo standard error allowed for: coverage
-never below .93 in each cell of the grid n = 500 ... 20,000, mu = .25 ... 2, in the variants neither; median lengths at
-most 1.05 times those of a reference implementation.
+Targets: the mean coverage over the five coefficients, where NaN is a miss, is at least .93 in each cell of the grid n =
+500 ... 20,000, mu = .25 ... 2, and in the variants, up to half a Monte Carlo standard error; on the grid, median
+lengths are at most 1.05 times those of a reference implementation.
 
     python -m benchmarks.coverage_robust --seed 1 [--replicates 500] [--models linear logistic] [--variants plain ...]
 """
@@ -31,7 +32,7 @@ from benchmarks.common import arguments, verdict
 BETA = {"linear": np.array([1, 0.5, -0.5, 0.25, 0]), "logistic": np.array([-0.3, 0.5, -0.5, 0.25, 0])}
 RARE = -3.36  # intercept at which 5 % of the outcomes are 1
 ROWS, BUDGETS = (500, 1000, 2000, 5000, 20_000), (0.25, 0.5, 1.0, 2.0)
-LENGTHS = {  # median length of a reference implementation, by n and then mu
+LENGTHS = {  # 1000 times the median length of a reference implementation, by n and then mu
     "linear": "887 346 232 206 307 183 151 142 152 114 103 100 77 66 63 63 33 32 31 31",
     "logistic": "2140 907 542 449 830 444 333 304 386 260 221 210 180 145 134 132 72 67 66 65",
 }
@@ -44,12 +45,12 @@ VARIANTS = {
     "linear": ("plain", "strong", "ar9", "t3", "outliers"),
     "logistic": ("plain", "strong", "ar9", "rare"),
 }
-HARD = ((2000, 1.0), (5000, 0.5), (20_000, 1.0))  # cells of the variants
+HARD = ((2000, 1.0), (5000, 0.5), (20_000, 1.0))  # n and mu of the variants
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Results of one replicate: coverage, lengths, noise over information in the weakest direction."""
+    """Results of one replicate: shares of coefficients covered and given, length, and ratio of noise to information."""
 
     covered: float
     given: float
@@ -58,7 +59,7 @@ class Fit:
 
 
 def draw(model: str, variant: str, n: int, rng: np.random.Generator) -> tuple[pd.DataFrame, ps.Domain, np.ndarray]:
-    """Return a data set, its domain and the coefficients."""
+    """Return a data set, its domain and the true coefficients."""
     rho = 0.9 if variant == "ar9" else 0.3
     corr = rho ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
     X = rng.standard_normal((n, 4)) @ np.linalg.cholesky(corr).T
@@ -66,7 +67,7 @@ def draw(model: str, variant: str, n: int, rng: np.random.Generator) -> tuple[pd
     if variant == "rare":
         beta = np.array([RARE, *beta[1:]])
     eta = beta[0] + X @ beta[1:]
-    about_x = ps.Scale(0, 1) if model == "linear" else (-6, 6)  # no row is as far as 6 sd
+    about_x = ps.Scale(0, 1) if model == "linear" else (-6, 6)  # no predictor exceeds 6 standard deviations
     known = {f"x{j}": about_x for j in range(1, 5)}
     if model == "logistic":
         y, about = (rng.uniform(size=n) < expit(eta)).astype(float), (0, 1)
@@ -77,7 +78,7 @@ def draw(model: str, variant: str, n: int, rng: np.random.Generator) -> tuple[pd
 
 
 def replicate(number: int, model: str, variant: str, n: int, mu: float, seed: int, noise: int | None = None) -> Fit:
-    """Draw a data set and fit it, with the operating system's noise or that of a seed."""
+    """Draw a data set and fit it, with noise from the operating system or from the seed `noise`."""
     rng = np.random.default_rng([seed, list(BETA).index(model), n, round(100 * mu), number])
     data, domain, beta = draw(model, variant, n, rng)
     formula = "y ~ x1 + x2 + x3 + x4"

@@ -1,15 +1,16 @@
 """Coverage and length of 95 % intervals of dp_rq.
 
-``y = 0.5 + x_1 + error``, predictors uniform on [-1, 1], the response declared within (-8, 8); d counts the intercept.
-Errors: normal, exponential (skewed), and ``(1 + x_1 / 2)`` times normal, where the slope differs between quantiles.
-Promises: eps, or mu (Gaussian). One row is replaced, none is missing. Other settings: "add_remove", where the
-number of rows is private; "no intercept", where the quantile is ``x_1`` itself; "factor", two levels in place of the
-last predictor.
+``y = 0.5 + x_1 + error``; predictors are uniform on [-1, 1], the response is declared within (-8, 8), and d is the
+number of coefficients, intercept included. Errors: normal, exponential (skewed), and ``(1 + x_1 / 2)`` times normal, so
+that the slope differs between quantiles. Budgets: eps, or mu (Gaussian). One row is replaced, none is missing. Other
+settings: "add_remove", where the number of rows is private; "no intercept", where the conditional quantile has
+intercept 0; "factor", where two levels replace the last predictor.
 
-Targets: coverage, over all coefficients of a cell, at least .93, and from 10,000 rows on at most .97, beyond 3 Monte
-Carlo standard errors, of the fits that give intervals. From 10,000 rows and eps = 1 (mu = .5) on a fit without is a
-miss; below, where the budget is too small for intervals fits say so (NaN). "worst" is the coefficient with the least
-coverage, "length" the median for the slope of x_1, "ratio" that to the median length without privacy, of known density.
+Targets: among fits that give intervals, the coverage over all coefficients of a cell is at least .93, and from 10,000
+rows on at most .97, up to 3 Monte Carlo standard errors. From 10,000 rows and eps = 1 (mu = .5) on, every fit gives
+intervals; with fewer rows the budget may be too small for intervals (NaN). "worst" is the lowest coverage of a
+coefficient, "length" the median length for the slope of x_1, "ratio" the ratio of this length to the length without
+privacy, with known density.
 
     python benchmarks/coverage_rq.py --seed 1 [--replicates 100] [--n 1000 10000 100000] [--tau 0.5 ...] [--d 2 ...]
     python benchmarks/coverage_rq.py --seed 1 --mech kng --promises mu=0.5 mu=1
@@ -36,7 +37,7 @@ import privstats as ps
 from benchmarks.common import arguments, verdict
 from privstats.numerics.law import FloatArray
 
-LARGE = 10_000  # rows from which on intervals are due, and may not be too long
+LARGE = 10_000  # rows from which on all fits must give intervals, and coverage has an upper limit
 PROMISES = ("eps=1", "eps=2", "mu=0.5", "mu=1")
 RESPONSE = (-8.0, 8.0)
 TOLERANCE = 3.0  # Monte Carlo standard errors
@@ -45,7 +46,7 @@ SETTINGS = ("replace", "add_remove", "no intercept", "factor")
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors ``(1 + spread x_1) e``: the law of e."""
+    """Errors ``(1 + spread x_1) e``: generator, quantile function and density of e, and the spread."""
 
     draw: Callable[[np.random.Generator, int], FloatArray]
     quantile: Callable[[float], float]
@@ -53,7 +54,7 @@ class Errors:
     spread: float = 0.0
 
     def truth(self, tau: float, d: int, setting: str = "replace") -> pd.Series:
-        """Return the coefficients of order tau."""
+        """Return the true coefficients at the quantile level tau."""
         slopes = pd.Series([1.0 + self.spread * float(self.quantile(tau)), *[0.0] * (d - 2)], predictors(d))
         if setting == "no intercept":
             return slopes
@@ -62,14 +63,14 @@ class Errors:
         return pd.concat([pd.Series({"Intercept": 0.5 + float(self.quantile(tau))}), slopes])
 
     def sample(self, rng: np.random.Generator, n: int, d: int) -> pd.DataFrame:
-        """Return n rows."""
+        """Return n rows of d - 1 predictors, a factor with two levels, and the response."""
         X = rng.uniform(-1.0, 1.0, (n, d - 1))
         y = 0.5 + X[:, 0] + (1 + self.spread * X[:, 0]) * self.draw(rng, n)
-        levels = np.where(X[:, -1] < 0, "a", "b")  # of no effect where there is a further predictor
+        levels = np.where(X[:, -1] < 0, "a", "b")  # without effect if d > 2
         return pd.DataFrame(X, columns=predictors(d)).assign(g=levels, y=y)
 
     def textbook(self, tau: float, n: int) -> float:
-        """Return the length of the slope's interval without privacy, of known density."""
+        """Return the length of the interval of the slope of x_1 without privacy, with known density."""
         x = (np.arange(2000) + 0.5) / 1000 - 1
         rows = np.column_stack([np.ones_like(x), x])
         f = self.density(self.quantile(tau)) / (1 + self.spread * x)
@@ -87,17 +88,17 @@ LAWS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """Results of the replicates of one design cell."""
+    """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: float  # of all coefficients, of fits with intervals
+    coverage: float  # over all coefficients, among fits with intervals
     worst: float
     length: float
     ratio: float
-    nothing: float  # share of NaN
-    told: int  # fits with intervals
+    nothing: float  # share of fits without intervals
+    told: int  # number of fits with intervals
 
     def misses(self, n: int) -> list[str]:
-        """Return the targets this cell misses by more than chance: intercept and slopes err nearly independently."""
+        """Return the targets missed by more than chance, as if each fit had two independent coefficients."""
         found, told = [], max(1, self.told)
         if n >= LARGE and self.nothing > 0:
             found.append("NaN")
@@ -116,7 +117,7 @@ def predictors(d: int) -> list[str]:
 def cell(
     law: str, n: int, promise: str, tau: float, d: int, setting: str, replicates: int, seed: int, mech: str = "auto"
 ) -> Cell:
-    """Return the coverage of intervals over `replicates` data sets."""
+    """Return the coverage and the length of intervals over `replicates` data sets."""
     rng = np.random.default_rng([seed, n, round(1000 * tau), d, *law.encode(), *promise.encode(), *setting.encode()])
     name, value = promise.split("=")
     domain = ps.Domain({**dict.fromkeys(predictors(d), (-1, 1)), "g": ["a", "b"], "y": RESPONSE}, complete=True)
@@ -124,7 +125,7 @@ def cell(
     names = truth.index.difference(["Intercept"], sort=False)
     terms = ["0"] * (setting == "no intercept") + [name.removesuffix("[T.b]") for name in names]
     formula, neighbors = "y ~ " + " + ".join(terms), setting if setting == "add_remove" else "replace"
-    by_chain = mech == "auto" and name == "eps" and d > 3  # which auto does not take
+    by_chain = mech == "auto" and name == "eps" and d > 3  # auto does not choose the Markov chain of kng
     promised = {
         name: float(value),
         "tau": tau,

@@ -1,25 +1,29 @@
-"""Bounds on the error of Duff by smooth sensitivity, and the errors: Gillenwater and Munoz Medina (2020), section 4.2.
+"""Error of Duff and its bounds from smooth sensitivity: Gillenwater and Munoz Medina (2020), section 4.2.
 
-Medians of 1000 values of the sources of `duff_figure1`; rows are added or removed. All bounds depend on the data, so
-they are for teaching: no fit prints one. Exact tails are of the law itself, and draws of the package are held to them.
+Medians of 1000 values from the sources of `duff_figure1`; rows are added or removed. All bounds depend on the data, so
+they are for teaching: no fit prints a bound. Exact tail probabilities are those of Duff's distribution, and draws of
+the package are compared with them. Notation: x is the answer, T the sample median, [a, b] the public range, H_t the set
+of answers at a distance of at most t rows, and lambda its length.
 
 * Proposition 4: ``P(distance > t) <= (b - a) / lambda(H_(t / 2)) e^(-eps t / 4)`` for the *distance* of data sets;
 * Theorem 1: ``P(|x - T| > t) <= 2 exp(-eps gamma / 2) (b - a) / lambda(H_gamma)``, ``gamma = 1 / (2 beta*)``, where
   ``S_beta* / beta* = t / (e - 1)``; S is the smooth sensitivity under the relation that counts distance;
-* Corollary 1: t of probability eta is at most ``4 (e - 1) S_beta W / eps``, ``W e^W = eps (b - a) / (C eta)``,
-  ``beta = eps / (4 W)``, where ``lambda(H_t) >= C t``;
-* Proposition 7: ``gamma tan(pi (1 - eta) / 2)`` is that of Cauchy noise of scale gamma, exactly.
+* Corollary 1: the error that is exceeded with probability eta is at most ``4 (e - 1) S_beta W / eps``, ``W e^W = eps (b
+  - a) / (C eta)``, ``beta = eps / (4 W)``, if ``lambda(H_t) >= C t``;
+* Proposition 7: Cauchy noise of scale gamma exceeds ``gamma tan(pi (1 - eta) / 2)`` with probability eta, exactly.
 
-*Read with care.* No C holds for all t: below 1, H_t is the median alone, and it ends at [a, b]. C is the largest that
-holds for t from 1 to the distance of the farthest point; beyond, the bound is not needed. For evenly spaced values
-the paper has C = 2 (b - a) / n, as if one more row added a gap on both sides. It adds one gap: lambda(H_t) is near
-t (b - a) / n where t is large, and C half of that (just below t = 2 there is one gap still). The bounds hold, and are
-long: see the table. "Exponentially better for small eta" is so: Corollary 1 is below Cauchy noise (Proposition 7, the
-paper's alpha = beta = eps / 6) from some eta on, which is printed.
+*Limits of the bounds.* No C holds for all t: for t < 1, H_t is the median alone, and H_t ends at [a, b]. Here C is the
+largest constant that holds for t from 1 to the distance of the farthest point; beyond this distance the bound is not
+needed. For evenly spaced values the paper has C = 2 (b - a) / n, as if each further row added a gap on both sides. It
+adds one gap: lambda(H_t) is near t (b - a) / n for large t, and C is half of (b - a) / n (just below t = 2 there is
+still one gap). The bounds hold, but they are long: see the table. The claim "exponentially better for small eta" is
+right: Corollary 1 is below the Cauchy noise of Proposition 7 (with the paper's alpha = beta = eps / 6) for all eta
+below a printed value.
 
-Targets: every bound holds at eta = .5, .1, .01, .001; Theorem 1 never above Corollary 1; lambda(H_100) of evenly spaced
-values within 1 % of 100 (b - a) / n, and C of 1/2; draws beyond the exact quantiles as often as they should be, up to 4
-standard errors; Cauchy noise longer than Corollary 1 at eta = 1e-6 for each source and budget.
+Targets: every bound holds at eta = .5, .1, .01, .001; Theorem 1 is never above Corollary 1; for evenly spaced values
+lambda(H_100) is within 1 % of 100 (b - a) / n, and C within 1 % of (b - a) / (2 n); draws exceed the exact quantiles
+with the right frequency up to 4 standard errors; Cauchy noise is longer than Corollary 1 at eta = 1e-6 for each source
+and budget.
 
     python -m benchmarks.duff_bounds --seed 1 [--replicates 2000] [--plot PATH]
 """
@@ -46,12 +50,12 @@ from privstats.mechanisms.comparison.local_sensitivity import smooth
 RELATION = "add_remove"
 ETAS = (0.5, 0.1, 0.01, 0.001)
 RARE = 1e-6
-EDGES = -60.0, 60.0  # of log beta
+EDGES = -60.0, 60.0  # limits of log beta in the search of a root
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The law of Duff's median of one sample at one budget, and the paper's bounds on it."""
+    """The distribution of Duff's private median of one sample at one eps, and the paper's bounds on the error."""
 
     sample: Sample
     eps: float
@@ -63,7 +67,7 @@ class Bounds:
 
     @cached_property
     def pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Runs of answers: how far from the median they begin and end, shape (m, 2); widths; distances in rows."""
+        """Runs of equally likely answers: distances of the ends from the median, (m, 2); widths; distances in rows."""
         within = self.sample.within
         grid = Grid.within(*within, within.step, QUANTILE_BITS)
         starts, counts, distances = quantile_pieces(
@@ -76,13 +80,13 @@ class Bounds:
 
     @cached_property
     def mass(self) -> np.ndarray:
-        """Probability of each run."""
+        """Probability of each run of answers."""
         _, widths, distances = self.pieces
         weight = widths * np.exp(-self.eps / 2 * (distances - distances.min()))
         return np.asarray(weight / weight.sum())
 
     def beyond(self, t: float) -> float:
-        """Return P(abs(x - T) > t)."""
+        """Return the probability that the answer differs from the median by more than t."""
         ends, widths, _ = self.pieces
         part = np.clip((ends[:, 1] - np.maximum(ends[:, 0], t)) / np.maximum(widths, 1e-300), 0.0, 1.0)
         return float(self.mass @ part)
@@ -92,20 +96,20 @@ class Bounds:
         return float(brentq(lambda t: self.beyond(t) - eta, 0.0, 2 * self.width, xtol=1e-9))
 
     def level_set(self, t: float) -> float:
-        """Return lambda(H_t), of the answers at most t rows away."""
+        """Return lambda(H_t), the total length of the answers at a distance of at most t rows."""
         _, widths, distances = self.pieces
         return float(widths[distances <= t].sum())
 
     def smooth_sensitivity(self, beta: float) -> float:
-        """Return S_beta."""
+        """Return S_beta, the smooth sensitivity of the median."""
         return float(np.exp(smooth(self.sample.moves[RELATION], np.array([beta]))[0]))
 
     def proposition_4(self, t: float) -> float:
-        """Return the bound on P(distance > t)."""
+        """Return the bound of Proposition 4 on the probability of an answer at a distance of more than t rows."""
         return min(1.0, self.width / max(self.level_set(t / 2), 1e-300) * math.exp(-self.eps * t / 4))
 
     def theorem_1(self, t: float) -> float:
-        """Return the bound on P(abs(x - T) > t)."""
+        """Return the bound of Theorem 1 on the probability that the answer differs from the median by more than t."""
 
         def excess(log_beta: float) -> float:
             return math.log(self.smooth_sensitivity(math.exp(log_beta))) - log_beta - math.log(t / (math.e - 1))
@@ -114,7 +118,7 @@ class Bounds:
         return min(1.0, 2 * math.exp(-self.eps * gamma / 2) * self.width / max(self.level_set(gamma), 1e-300))
 
     def theorem_1_quantile(self, eta: float) -> float:
-        """Return the least t at which Theorem 1 says eta or less; the whole range where it says so nowhere."""
+        """Return the smallest t at which the bound of Theorem 1 is at most eta, or the width of the range."""
         low, high = 1e-9 * self.width, self.width
         if self.theorem_1(high) > eta:
             return self.width
@@ -125,28 +129,28 @@ class Bounds:
 
     @cached_property
     def C(self) -> float:
-        """The largest C with lambda(H_t) >= C t for t from 1 to the farthest answer's distance."""
+        """The largest C with lambda(H_t) >= C t for t from 1 to the distance of the farthest answer."""
         _, widths, distances = self.pieces
         inside = np.cumsum(np.bincount(distances, widths))
         return float((inside[1:-1] / np.arange(2, len(inside))).min())
 
     def corollary_1(self, eta: float) -> float:
-        """Return the bound on the error of probability eta."""
+        """Return the bound of Corollary 1 on the error that is exceeded with probability eta."""
         W = float(lambertw(self.eps * self.width / (self.C * eta)).real)
         return 4 * (math.e - 1) * self.smooth_sensitivity(self.eps / (4 * W)) * W / self.eps
 
     def proposition_7(self, eta: float) -> float:
-        """Return the error of probability eta of the paper's Cauchy noise, not clipped."""
+        """Return the error that the paper's Cauchy noise, not clipped, exceeds with probability eta."""
         return 6 / self.eps * self.smooth_sensitivity(self.eps / 6) * math.tan(math.pi / 2 * (1 - eta))
 
 
 def evenly_spaced(n: int = 1001) -> Bounds:
-    """Return n values in [0, 1] whose gaps are alike."""
+    """Return the bounds for n evenly spaced values in [0, 1] at eps = 1."""
     return Bounds(Sample.of(np.arange(1, n + 1) / (n + 1), Range(0, 1)), 1.0)
 
 
 def misses(where: str, bounds: Bounds, draws: np.ndarray) -> list[str]:
-    """Return the targets missed by one sample at one budget."""
+    """Return the missed targets of one sample at one budget."""
     missed = []
     for eta in ETAS:
         exact, first, second = bounds.quantile(eta), bounds.theorem_1_quantile(eta), bounds.corollary_1(eta)
@@ -168,7 +172,7 @@ def misses(where: str, bounds: Bounds, draws: np.ndarray) -> list[str]:
 
 
 def crossing(bounds: Bounds) -> str:
-    """Return from which eta on Corollary 1 is below Proposition 7."""
+    """Return, as text, the largest eta at which the bound of Corollary 1 is below Proposition 7."""
     etas = 10.0 ** -np.linspace(0.05, 6, 120)
     below = [eta for eta in etas if bounds.corollary_1(eta) < bounds.proposition_7(eta)]
     return f"{below[0]:.2g}" if below else "none"

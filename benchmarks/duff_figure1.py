@@ -1,33 +1,37 @@
-"""Figure 1 of Gillenwater and Munoz Medina (2020): medians of 1000 values by Duff, and by noise of smooth sensitivity.
+"""Figure 1 of Gillenwater and Munoz Medina (2020): medians of 1000 values by Duff, and by smooth-sensitivity noise.
 
-N(0, 1) on [-10, 10], U(0, 1) and Beta(.5, .5); eps = .1, .5, 1, 2; delta = .001 where one is needed. A figure is the
-mean distance of the release, clipped to the range, from the sample median, which for the paper is the 500th value. It
-is exact for each data set: chance enters through these alone (the paper: 100 sets, 100 draws of each).
+Sources: N(0, 1) on [-10, 10], U(0, 1) and Beta(.5, .5); eps = .1, .5, 1, 2; delta = .001 for mechanisms that need a
+delta. An error is the expected distance of the release, clipped to the range, from the sample median, which in the
+paper is the 500th value. It is exact for each data set, so only the data sets are random (the paper: 100 data sets, 100
+draws for each).
 
-*Two relations.* The paper defines neighbours by an added or removed row, and Duff for them; smooth sensitivity it takes
-from Nissim, Raskhodnikova and Smith (2007), who replace a row. Each mechanism is computed for both. Ratios are to Duff
-where rows are added or removed, as in the paper.
+*Two relations.* In the paper neighbours differ by an added or removed row, and Duff is defined for this relation;
+smooth sensitivity is taken from Nissim, Raskhodnikova and Smith (2007), who replace a row. Here each mechanism is
+computed for both relations. Ratios are relative to Duff under added or removed rows, as in the paper.
 
-*Statements of the paper, N(0, 1).* Cauchy noise errs 187 times as much as Duff at eps = .1, 34 times at eps = 2: the
-two relations bracket both. Laplace noise 130 and 4 times: about two thirds of the former, and the latter. LaplaceLN 4
-and 15 times: not reproduced. With its conversion from concentrated privacy (Bun and Steinke 2019, Lemma 9) the ratio is
-near 280 and 30: it falls with eps, as all of these ratios do. Without a conversion ("c = eps", not known to be
-(eps, delta)-DP) it falls too, from 50 or more to 3 or less.
+*Statements of the paper on N(0, 1).* Cauchy noise has 187 times the error of Duff at eps = .1 and 34 times at eps = 2:
+both numbers lie between the ratios under the two relations. Laplace noise has 130 and 4 times the error: the ratios
+here are about two thirds of 130, and 4. LaplaceLN has 4 and 15 times the error: not reproduced. With its conversion
+from concentrated privacy (Bun and Steinke 2019, Lemma 9) the ratio is near 280 and 30: it falls with eps, like all of
+these ratios. Without a conversion ("c = eps", not known to be (eps, delta)-DP) it falls too, from 50 or more to 3 or
+less.
 
-*How much of this is Duff's.* For quantiles Duff is the rank mechanism (Smith 2011), which the paper leaves out: "rank"
-interpolates ranks and aims half-way between the 500th and the 501st value. And the paper's calibrations are loose:
-"exact" and "ours" are those of this package, of the same promises.
+*How much of the gain is due to Duff.* For quantiles Duff is the rank mechanism (Smith 2011), which the paper leaves
+out: "rank" interpolates ranks and aims at the midpoint of the 500th and the 501st value. And the paper's calibrations
+are loose: "exact" and "ours" are calibrations of this package for the same guarantees.
 
-*Further methods of the paper.* Propose-test-release, without figures in the paper: with the least eta whose test
-passes in one case of two, chosen from the data and so not private, its answers err at least 7 times as much as Duff's.
-The utility u_1, the distance to the median, which the paper rejects: its error is that of a uniform point of the
-range. Run times, of first and further draws: where delta > 0 the paper's code searches parameters for each data set,
-15 to 20 times as long as Duff takes; the package computes a curve of parameters once for each promise.
+*Further methods of the paper.* Propose-test-release has no figures in the paper. With the smallest eta whose test
+passes with probability 1/2, which depends on the data and so is not private, its answers have at least 7 times the
+error of Duff. The paper rejects the utility u_1, the distance to the median: its error is that of a uniform point of
+the range. Run times of a first draw and of further draws: if delta > 0, the paper's code searches parameters for each
+data set, which takes 15 to 20 times as long as Duff; the package computes a curve of parameters once for each
+guarantee.
 
-Targets: on N(0, 1), Duff under add_remove at most .0255, .0057, .0033 and .0021 plus 3 Monte Carlo errors of ours and
-of those figures (from 100 data sets); 187 and 34 between the ratios of both relations, up to 3 such errors. Everywhere:
-rank no worse than Duff up to 2 such errors, Duff better than all noise, our calibrations no worse than the paper's;
-answers of propose-test-release at least 5 times and u_1 at least 10 times as far off as Duff.
+Targets: on N(0, 1), the error of Duff under add_remove is at most .0255, .0057, .0033 and .0021 plus 3 Monte Carlo
+errors of both sides (these figures are from 100 data sets); 187 and 34 lie between the ratios under the two relations,
+up to 3 Monte Carlo errors. For all sources: rank is no worse than Duff up to 2 Monte Carlo errors, Duff is better than
+all noise, and our calibrations are no worse than the paper's; answers of propose-test-release have at least 5 times,
+and u_1 at least 10 times, the error of Duff.
 
     python -m benchmarks.duff_figure1 --seed 1 [--replicates 600] [--plot PATH]
 """
@@ -66,21 +70,21 @@ SOURCES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], Range
     "U(0, 1)": (lambda rng, n: rng.uniform(size=n), Range(0, 1)),
     "Beta(.5, .5)": (lambda rng, n: rng.beta(0.5, 0.5, n), Range(0, 1)),
 }
-REFERENCE = dict(zip(BUDGETS, (0.0255, 0.0057, 0.0033, 0.0021), strict=True))  # Duff, add_remove, from 100 data sets
-CLAIMED = {"Cauchy, paper": (187, 34), "Laplace, paper": (130, 4), "LaplaceLN, paper": (4, 15)}  # at eps = .1, 2
+REFERENCE = dict(zip(BUDGETS, (0.0255, 0.0057, 0.0033, 0.0021), strict=True))  # Duff's error, add_remove, 100 data sets
+CLAIMED = {"Cauchy, paper": (187, 34), "Laplace, paper": (130, 4), "LaplaceLN, paper": (4, 15)}  # eps = .1, 2
 LOOSE = {"Cauchy, paper": "Cauchy, exact", "Laplace, paper": "Laplace, exact", "LaplaceLN, paper": "LaplaceLN, ours"}
-Cell = dict[tuple[str, str], np.ndarray]  # by method and relation: an exact expectation a data set
+Cell = dict[tuple[str, str], np.ndarray]  # exact expected errors by method and relation, one for each data set
 
 
 def samples(source: str, replicates: int, seed: int) -> list[Sample]:
-    """Draw data sets of a source."""
+    """Return `replicates` data sets drawn from a source."""
     draw, within = SOURCES[source]
     rng = np.random.default_rng([seed, list(SOURCES).index(source)])
     return [Sample.of(draw(rng, N), within) for _ in range(replicates)]
 
 
 def errors(drawn: list[Sample], eps: float, methods: tuple[str, ...] = METHODS) -> Cell:
-    """Return mean distances from the 500th value, by method and relation."""
+    """Return the expected distance from the 500th value for each data set, by method and relation."""
     return {
         (method, relation): np.array([error(one, method, relation, eps, DELTA, one.median) for one in drawn])
         for method in methods
@@ -89,14 +93,14 @@ def errors(drawn: list[Sample], eps: float, methods: tuple[str, ...] = METHODS) 
 
 
 def ratio(cell: Cell, method: str, relation: str) -> tuple[float, float]:
-    """Return a method's error over Duff's under add_remove, and the Monte Carlo error of this ratio."""
+    """Return the ratio of a method's mean error to that of Duff under add_remove, and its Monte Carlo error."""
     duff = cell[DUFF, "add_remove"]
     times = cell[method, relation].mean() / duff.mean()
     return times, (cell[method, relation] - times * duff).std(ddof=1) / math.sqrt(len(duff)) / duff.mean()
 
 
 def misses(source: str, eps: float, cell: Cell) -> list[str]:
-    """Return the targets missed."""
+    """Return the missed targets of one source at one budget."""
     missed, where = [], f"{source}, eps = {eps:g}"
     duff = cell[DUFF, "add_remove"]
     if source == NORMAL:
@@ -121,13 +125,13 @@ def misses(source: str, eps: float, cell: Cell) -> list[str]:
 
 
 def others(drawn: list[Sample], eps: float) -> dict[str, np.ndarray]:
-    """Return mean distances of propose-test-release's answers, by relation, and of u_1."""
+    """Return expected errors, for each data set, of propose-test-release (by relation) and of the utility u_1."""
     tested = {f"ptr, {one}": np.array([tested_error(each, one, eps, DELTA) for each in drawn]) for one in RELATIONS}
     return tested | {"u_1": np.array([nearness_error(each, eps) for each in drawn])}
 
 
 def late(source: str, eps: float, cell: Cell, other: dict[str, np.ndarray]) -> list[str]:
-    """Return the targets of propose-test-release and u_1 that are missed."""
+    """Return the missed targets of propose-test-release and of the utility u_1."""
     times = {name: values.mean() / cell[DUFF, "add_remove"].mean() for name, values in other.items()}
     wanted = {name: 10.0 if name == "u_1" else 5.0 for name in times}
     return [
@@ -138,7 +142,7 @@ def late(source: str, eps: float, cell: Cell, other: dict[str, np.ndarray]) -> l
 
 
 def run_times(sample: Sample, seed: int, draws: int = 20) -> list[tuple[str, str, str]]:
-    """Return milliseconds of a first draw, and of each of more."""
+    """Return, by method, the milliseconds of a first draw and of each further draw."""
     rows = []
     for method in METHODS:
         calibrated.cache_clear()
@@ -153,12 +157,12 @@ def run_times(sample: Sample, seed: int, draws: int = 20) -> list[tuple[str, str
 
 
 def number(value: float) -> str:
-    """Return a ratio with as many digits as matter."""
+    """Return a ratio as text, with three significant digits or as a whole number."""
     return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
 
 
 def report(source: str, cells: dict[float, Cell]) -> None:
-    """Print a source's tables."""
+    """Print the table of one source: errors of Duff, and ratios of the other errors to them."""
     first = [cell[DUFF, "add_remove"] for cell in cells.values()]
     shown = [f"{some.mean():.5f} +- {some.std(ddof=1) / math.sqrt(len(some)):.5f}" for some in first]
     rows = [("Duff, add_remove: error", *shown)]
@@ -178,7 +182,7 @@ def report_others(cells: dict[float, Cell], rest: dict[float, dict[str, np.ndarr
 
 
 def compare(cells: dict[float, Cell]) -> None:
-    """Print the paper's ratios and ours."""
+    """Print the ratios of errors in the paper beside the ratios found here."""
     rows = []
     for method, claimed in CLAIMED.items():
         for eps, paper in zip((BUDGETS[0], BUDGETS[-1]), claimed, strict=True):
@@ -192,7 +196,7 @@ def compare(cells: dict[float, Cell]) -> None:
 
 
 def plot(found: dict[str, dict[float, Cell]], rest: dict[str, dict[float, dict[str, np.ndarray]]], path: Path) -> None:
-    """Draw mean errors; a band reaches from one relation to the other."""
+    """Draw mean errors against eps; a band reaches from one neighbouring relation to the other."""
     figure, panels = new_figure(len(found), share_y=False)
     colors = {DUFF: "k", RANK: "tab:red", "Cauchy": "tab:blue", "Laplace": "tab:green", "LaplaceLN": "tab:orange"}
     for panel, (source, cells) in zip(panels, found.items(), strict=True):
@@ -221,7 +225,7 @@ def plot(found: dict[str, dict[float, Cell]], rest: dict[str, dict[float, dict[s
 
 
 def midway(drawn: list[Sample]) -> list[tuple[str, ...]]:
-    """Return Duff's and the rank mechanism's mean distances from the point half-way between the middle values."""
+    """Return mean distances of Duff and the rank mechanism from the midpoint of the two middle values."""
     centers = [float(np.median(one.values)) for one in drawn]
     rows = []
     for method in (DUFF, RANK):

@@ -1,6 +1,6 @@
-"""Run every script that draws a figure of the papers; keep the picture and the table, for the gallery of the site.
+"""Run every script that draws a figure of the papers; save figures and tables for the gallery of the site.
 
-`benchmarks/gallery.toml` lists the figures. Pictures and printed tables are written to `benchmarks/figures/`.
+`benchmarks/gallery.toml` lists the figures. Figures and printed tables are written to `benchmarks/figures/`.
 
     python -m benchmarks.gallery --seed 1 [--quick] [--names knorm_figure1 ...]
 """
@@ -19,7 +19,7 @@ LIST = Path(__file__).with_suffix(".toml")
 
 
 def drawn(script: str, options: list[str]) -> bool:
-    """Run a script, keep its output under the command, and return whether its targets were met."""
+    """Run a script, save its command and output to a text file, and return whether its targets were met."""
     command = ["-m", f"benchmarks.{script}", *options]
     print("python", *command, flush=True)
     run = subprocess.run([sys.executable, *command], capture_output=True, text=True)

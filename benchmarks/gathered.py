@@ -1,9 +1,10 @@
-"""The memory of methods that need all rows at once, compared with the plan's statement.
+"""The memory of methods that need all rows at once, compared with the number of bytes that the plan states.
 
-The largest memory of a fit without its data, as counted by Python's tracer of memory, with all rows and with half of
-the rows, which are more than one block: the difference is the memory of further rows. Almost nothing is kept between
-passes (`memory_limit`). Targets: at most the bytes that the plan states, and for each method in one of its calls at
-least .4 of them; for a method that takes the rows in parts, at most `PARTS` bytes a row.
+The script measures the peak memory of a fit without its data, by Python's `tracemalloc`, with all rows and with half of
+the rows (more than one block); the difference is the memory of the further rows. Almost nothing is kept between passes
+(`memory_limit`). Targets: the measured memory is at most the bytes for each row that the plan states, and for each
+method at least .4 of them in one of its calls; a method that takes the rows in parts needs at most `PARTS` bytes for
+each row.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.gathered --seed 1 [--n 1000000]
 """
@@ -24,7 +25,7 @@ import privstats as ps
 from benchmarks.common import verdict
 from benchmarks.sources import DOMAIN, drawn
 
-PARTS = 4  # bytes a row
+PARTS = 4  # bytes for each row
 EPS: dict[str, Any] = {"eps": 1.0}
 BOTH: dict[str, Any] = {"eps": 1.0, "delta": 1e-8}
 CALLS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -56,20 +57,20 @@ CALLS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def rows(n: int, seed: int) -> pd.DataFrame:
-    """Return synthetic rows, with a column of few values."""
+    """Return n synthetic rows, with a column k of few distinct values."""
     data = drawn(n, np.random.default_rng(seed))
     return data.assign(k=np.round(data["y"]))
 
 
 def called(name: str) -> Callable[..., Any]:
-    """Return the call of this name, to be made on data."""
+    """Return the fit of this name as a function of the data."""
     verb, formula, options = CALLS[name]
     given = {"domain": {**DOMAIN, "k": (-6, 6), "b": bool}, "rng": 1, "memory_limit": 1e6, **options}
     return lambda data, **more: getattr(ps, f"dp_{verb}")(formula, data, **given, **more)
 
 
 def peak(call: Callable[..., Any], data: pd.DataFrame) -> int:
-    """Return the largest memory of a call, in bytes."""
+    """Return the peak memory of a call, in bytes."""
     tracemalloc.start()
     try:
         call(data)
@@ -79,10 +80,10 @@ def peak(call: Callable[..., Any], data: pd.DataFrame) -> int:
 
 
 def measured(name: str, data: pd.DataFrame) -> tuple[int, float]:
-    """Return the bytes a row that the plan of a call states, 0 if none, and the measured bytes."""
+    """Return the bytes for each row that the plan of a call states (0 if none), and the measured bytes."""
     call, few = called(name), len(data) // 2
     gathered = call(data, dry_run=True).gathered
-    call(data[:2_000])  # imports, and tables that are made once
+    call(data[:2_000])  # a first call imports modules and makes cached tables
     taken = (peak(call, data) - peak(call, data[:few])) / (len(data) - few)
     return (0 if gathered is None else gathered.row), taken
 

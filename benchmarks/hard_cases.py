@@ -1,6 +1,7 @@
-"""Coverage and length of intervals in cases where they failed, or may fail, each with its own rows and budgets.
+"""Coverage and length of intervals in hard cases, in which they failed or may fail, each with its own budgets.
 
-Targets are those of `benchmarks.populations`: populations are resampled, the truth is the fit on all of their rows.
+Targets are as in `benchmarks.populations`: samples are drawn from a population, and the truth is the fit to all its
+rows.
 
     python -m benchmarks.hard_cases --seed 1 --names rare_5 collinear --replicates 40
 """
@@ -43,8 +44,11 @@ class Case:
     Parameters
     ----------
     population : Population
+        Rows and regression of the population.
     n : int
+        Number of rows of a sample.
     promises : tuple of mapping of str to float
+        Budgets, such as {"mu": 1.0}.
     """
 
     population: Population
@@ -53,7 +57,7 @@ class Case:
 
 
 def rare(k: int, rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with a rare level in k of 20,000 rows."""
+    """Return rows of a predictor and a factor with a rare level, whose share is k in 20,000."""
     g = rng.choice(["a", "b", "rare"], n, p=[0.5, 0.5 - k / 20_000, k / 20_000])
     x = rng.normal(0, 1, n)
     return pd.DataFrame({"g": g, "x": x, "y": x + (g == "rare") + rng.normal(0, 1, n)})
@@ -66,27 +70,27 @@ def even_levels(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def two_rare_levels(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of an outcome, a predictor and a factor with two rare levels."""
+    """Return rows of a binary outcome, a predictor and a factor with two rare levels."""
     x, g = rng.uniform(0, 10, n), rng.choice(["p", "q", "r", "t"], n, p=[0.6, 0.35, 0.03, 0.02])
     eta = -1 + 0.3 * x + 0.5 * (g != "p") + 0.3 * (g == "t")
     return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(int)})
 
 
 def rare_and_varied(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of amounts with a reference level in .8 % of them, at which amounts vary seven times as much."""
+    """Return amounts, and a factor whose reference level has .8 % of the rows and 7 times the relative variance."""
     x, g = rng.uniform(-1, 1, n), rng.choice(["rare", "a", "b"], n, p=[0.008, 0.592, 0.4])
     shape = np.where(g == "rare", 0.5, 3.5)
     return pd.DataFrame({"x": x, "g": g, "y": np.exp(0.4 * x + 0.3 * (g == "b")) * rng.gamma(shape, 1 / shape)})
 
 
 def straight(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows for which the model is right, with normal errors."""
+    """Return rows of a linear model with two predictors and normal errors."""
     X = rng.uniform(-1, 1, (n, 2))
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": X @ [0.5, -0.3] + 0.5 * rng.normal(size=n)})
 
 
 def totals(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of districts whose rooms, households and people go together, and a mean that is not linear."""
+    """Return rows of districts with three correlated totals (rooms, households, people) and a nonlinear mean."""
     size = rng.normal(6, 0.7, n)
     rooms, homes, people = (size + shift + 0.2 * rng.normal(size=n) for shift in (1.5, 0.0, 1.0))
     y = 0.4 * (rooms - people) + 0.1 * np.square(homes - 6) + 0.3 * rng.normal(size=n)
@@ -94,41 +98,41 @@ def totals(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def mixture(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with errors five times as large in 5 % of them."""
+    """Return rows whose errors have five times the standard deviation in 5 % of the rows."""
     x = rng.uniform(-1, 1, n)
     return pd.DataFrame({"x": x, "y": 0.5 * x + np.where(rng.uniform(size=n) < 0.05, 2.0, 0.4) * rng.normal(size=n)})
 
 
 def correlated(rho: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of two predictors with this correlation."""
+    """Return rows of two predictors with correlation `rho`."""
     a = rng.normal(0, 1, n)
     b = rho * a + np.sqrt(1 - rho**2) * rng.normal(size=n)
     return pd.DataFrame({"a": a, "b": b, "y": 0.5 * a - 0.3 * b + rng.normal(size=n)})
 
 
 def cause_and_proxy(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a predictor and another one that says no more, with a correlation of .8."""
+    """Return rows of two predictors with correlation .8; only the first predictor has an effect."""
     cause = rng.normal(0, 1, n)
     proxy = 0.8 * cause + 0.6 * rng.normal(0, 1, n)
     return pd.DataFrame({"cause": cause, "proxy": proxy, "y": 0.8 * cause + 0.6 * rng.normal(0, 1, n)})
 
 
 def trend_by_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a year, far from the year 0, on which a response depends by level of a factor."""
+    """Return rows of a response with a trend over the years 1990 to 2020 that differs between two levels."""
     year, g = rng.integers(1990, 2021, n), rng.choice(["a", "b"], n)
     y = 10 + np.where(g == "b", 0.4, 0.3) * (year - 2005) + rng.normal(0, 3, n)
     return pd.DataFrame({"year": year, "g": g, "y": y})
 
 
 def late_by_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return the predictors of `trend_by_level` with an outcome whose odds depend on them."""
+    """Return the predictors of `trend_by_level` with a binary outcome whose odds depend on them."""
     data = trend_by_level(rng, n)
     eta = 0.3 + np.where(data["g"] == "b", 0.1, 0.05) * (data["year"] - 2005)
     return data.assign(y=(rng.uniform(size=n) < 1 / (1 + np.exp(-eta))) * 1)
 
 
 def slopes_by_rare_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows in which the slopes of two numbers differ between three levels, one of them with 3 % of the rows."""
+    """Return rows with slopes of two predictors that differ between three levels; one level has 3 % of the rows."""
     year, g = rng.integers(1990, 2021, n), rng.choice(["a", "b", "c"], n, p=[0.6, 0.37, 0.03])
     x = rng.normal(50, 10, n)
     trend = np.select([g == "b", g == "c"], [0.4, 0.1], 0.3)
@@ -137,20 +141,20 @@ def slopes_by_rare_level(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def cause_and_counts(rng: Rng, n: int) -> pd.DataFrame:
-    """Return the predictors of `cause_and_proxy` with counts that depend on the first."""
+    """Return the predictors of `cause_and_proxy` with Poisson counts that depend on the first predictor."""
     data = cause_and_proxy(rng, n)
     return data.assign(y=rng.poisson(np.exp(0.3 + 0.5 * data["cause"])))
 
 
 def zeros(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with a response of zero in about 40 % of them, as in data on expenses."""
+    """Return rows with a response that is zero in about 40 % of the rows, as in data on expenses."""
     x = rng.gamma(2, 1, n)
     spent = rng.uniform(size=n) < 0.4 + 0.1 * np.minimum(x, 4)
     return pd.DataFrame({"x": x, "y": np.where(spent, rng.lognormal(0.2 * x, 0.8), 0.0)})
 
 
 def five_points(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows whose response is a mark from 1 to 5."""
+    """Return rows with a response on a scale of whole numbers from 1 to 5."""
     x, g = rng.normal(size=n), rng.choice(["no", "yes"], n)
     return pd.DataFrame(
         {"x": x, "g": g, "y": np.clip(np.rint(3 + 0.5 * x + 0.3 * (g == "yes") + rng.normal(size=n)), 1, 5)}
@@ -158,58 +162,58 @@ def five_points(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def off_center(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of predictors far from zero, whose product and square count."""
+    """Return rows of predictors far from zero; the mean depends on a product and on a square of predictors."""
     age, hours = rng.uniform(25, 65, n), rng.normal(40, 6, n)
     y = 8 + 0.05 * age - 0.0005 * age**2 + 0.0004 * age * hours + 0.4 * rng.normal(size=n)
     return pd.DataFrame({"age": age, "hours": hours, "y": y})
 
 
 def outliers(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with errors 20 times as large in 1 % of them."""
+    """Return rows whose errors have 20 times the standard deviation in 1 % of the rows."""
     x = rng.normal(size=n)
     return pd.DataFrame({"x": x, "y": 0.5 * x + np.where(rng.uniform(size=n) < 0.01, 20.0, 1.0) * rng.normal(size=n)})
 
 
 def separated(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with a group in which nearly every outcome is yes."""
+    """Return rows of a binary outcome that is almost always 1 in one group."""
     x, g = rng.normal(size=n), rng.choice(["usual", "certain"], n, p=[0.9, 0.1])
     p = np.where(g == "certain", 0.995, 1 / (1 + np.exp(0.5 - x)))
     return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < p).astype(int)})
 
 
 def far_group(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with outliers: one in two hundred is fifty residual standard deviations from all others."""
+    """Return rows with outliers: one response in 200 is fifty residual standard deviations from the others."""
     x, far = rng.normal(size=n), rng.uniform(size=n) < 0.005
     return pd.DataFrame({"x": x, "y": np.where(far, 5 + rng.normal(size=n), 0.1 * x + 0.1 * rng.normal(size=n))})
 
 
 def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a predictor that is 1 in one of a hundred, declared as a number."""
+    """Return rows of a predictor, declared as a number, that is 1 in 1 % of the rows and 0 in the others."""
     x, w = (rng.uniform(size=n) < 0.01).astype(int), rng.normal(size=n)
     return pd.DataFrame({"x": x, "w": w, "y": x + 0.5 * w + rng.normal(size=n)})
 
 
 def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a rare outcome, which least squares are fitted to."""
+    """Return rows of a rare binary outcome, for a fit by least squares."""
     X = rng.uniform(-1, 1, (n, 3))
     y = rng.uniform(size=n) < 1 / (1 + np.exp(-constant - 2 * X[:, 0]))
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y.astype(int)})
 
 
 def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts of this mean at the middle of the predictor."""
+    """Return Poisson counts with mean `mean` at x = 0 and a predictor x with a log-linear slope."""
     x = rng.normal(0, 0.74, n)
     return pd.DataFrame({"x": x, "y": rng.poisson(mean * np.exp(slope * x))})
 
 
 def lognormal(rng: Rng, n: int) -> pd.DataFrame:
-    """Return positive rows that are not gamma."""
+    """Return rows of a positive response with a lognormal instead of a gamma distribution."""
     x = rng.uniform(-1, 1, n)
     return pd.DataFrame({"x": x, "y": np.exp(0.5 + 0.6 * x + 0.8 * rng.normal(size=n))})
 
 
 def dispersed(zeros: float, shape: float, mean: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts whose means vary by a gamma of this shape, with this share of additional zeros."""
+    """Return overdispersed counts: Poisson means times a gamma variable, and a share of additional zeros."""
     x, g = rng.normal(size=n).clip(-4, 4), rng.choice(["a", "b"], n, p=[0.8, 0.2])
     means = mean * np.exp(0.3 * x + 0.4 * (g == "b")) * rng.gamma(shape, 1 / shape, n)
     y = np.where(rng.random(n) < zeros, 0, rng.poisson(means)).clip(0, 50 * mean)
@@ -217,20 +221,20 @@ def dispersed(zeros: float, shape: float, mean: float, rng: Rng, n: int) -> pd.D
 
 
 def curved(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows whose quantiles are curved and spread out."""
+    """Return rows whose conditional quantiles are curved, with a spread that grows with the predictor."""
     x = rng.gamma(3, 1, n)
     return pd.DataFrame({"x": x, "y": np.sqrt(x) + (0.2 + 0.1 * x) * rng.standard_t(4, n)})
 
 
 def saturating(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows whose mean is the logarithm of a predictor with a long tail: a line misses the rows far out."""
+    """Return rows with a mean that is logarithmic in a long-tailed predictor: a line fails at its large values."""
     x, z = rng.lognormal(0, 1.2, n).clip(0, 150), rng.normal(size=n).clip(-5, 5)
     y = (2 * np.log1p(x) - 0.3 * z + 0.5 * rng.normal(size=n)).clip(-5, 20)
     return pd.DataFrame({"x": x, "z": z, "y": y})
 
 
 def spending(rng: Rng, n: int) -> pd.DataFrame:
-    """Return spending, zero for three in five, on a skewed predictor in wide bounds, its square and an interaction."""
+    """Return spending that is zero in 60 % of the rows, a skewed predictor in wide bounds, and a binary predictor."""
     x, z = rng.gamma(2, 1.5, n).clip(0, 25), (rng.random(n) < 0.3) * 1.0
     y = np.where(rng.random(n) < 0.6, 0, np.exp(1 + 0.1 * x + 0.4 * z + 0.7 * rng.normal(size=n))).clip(0, 200)
     return pd.DataFrame({"x": x, "z": z, "y": y})
@@ -246,14 +250,14 @@ def wealth(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def few_amounts(rng: Rng, n: int) -> pd.DataFrame:
-    """Return amounts whose mean grows with a predictor."""
+    """Return amounts with a gamma distribution whose mean grows with a predictor."""
     x = rng.uniform(-1, 1, n)
     y = np.exp(0.2 + 0.5 * x) * rng.gamma(2.0, 0.5, n) + 0.01
     return pd.DataFrame({"x": x, "y": y.clip(0, 50)})
 
 
 def shipped(name: str, _rng: Rng, _n: int) -> pd.DataFrame:
-    """Return a data set that statsmodels ships."""
+    """Return a data set that comes with statsmodels."""
     data: pd.DataFrame = getattr(public, name).load_pandas().data
     return data
 
@@ -366,7 +370,7 @@ CASES = {
         for constant in (-4.0, -5.5)
     },
     **{
-        f"hidden_cause_{name}": Case(  # the noise hides all of a predictor, and the other would stand for both
+        f"hidden_cause_{name}": Case(  # noise hides one predictor, and the other would take its effect
             lm(cause_and_proxy, "y ~ cause + proxy", {"cause": bounds, "proxy": (-4, 4), "y": (-5, 5)}),
             1000,
             ({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0}),
@@ -411,7 +415,7 @@ CASES = {
         5000,
         ({"eps": 1.0}, {"mu": 0.5}),
     ),
-    "far_group": Case(  # README: not promised
+    "far_group": Case(  # README promises no coverage here
         lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
     ),
     "rare_ones": Case(
@@ -451,7 +455,7 @@ CASES = {
         Population(assets, "dp_rq", "net ~ income + age + size", POPULATIONS["assets_rq90"].domain, {"tau": 0.25}),
         promises=({"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}),
     ),
-    "schooling_rq25": Case(  # not given: three in eight men have twelve years, and the population's slopes are zero
+    "schooling_rq25": Case(  # not given: 3 in 8 men have twelve years of schooling, and the population's slopes are 0
         rq("cps_1988_wages.csv", "education ~ np.log(wage) + C(ethnicity) + C(parttime)", WAGES, 0.25),
         promises=({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
     ),
@@ -509,8 +513,9 @@ CASES = {
     "taxi_payment_medians": Case(rq("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, 0.5)),
     "fair": Case(lm(partial(shipped, "fair"), f"affairs ~ {MARRIED_TERMS}", MARRIED)),
     "fair_logit": Case(glm(partial(shipped, "fair"), f"I(affairs > 0) ~ {MARRIED_TERMS}", MARRIED)),
-    "voters": Case(lm(partial(shipped, "anes96"), "income ~ age + I(age**2) + educ + PID", VOTERS)),  # our choice
-    "voters_logit": Case(glm(partial(shipped, "anes96"), "vote ~ selfLR + PID + age + educ + TVnews", VOTERS)),  # ours
+    # the formulas of the next two cases are our own choice
+    "voters": Case(lm(partial(shipped, "anes96"), "income ~ age + I(age**2) + educ + PID", VOTERS)),
+    "voters_logit": Case(glm(partial(shipped, "anes96"), "vote ~ selfLR + PID + age + educ + TVnews", VOTERS)),
 }
 
 

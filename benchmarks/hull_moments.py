@@ -1,9 +1,10 @@
-"""Second moments of the body of the true hull: the source of the constants of `body`.
+"""Second moments of uniform points of the convex hull of moment differences: the source of the constants of `body`.
 
     python benchmarks/hull_moments.py --seed 1 [--draws 20000000]
 
-Prints E u^2 of first-order products, squares (doubled) and cross products of uniform points, for one and two
-predictors, with Monte Carlo standard errors; exits non-zero where a stored constant is four of them away.
+The script prints E u^2 of first-order products, squares (doubled) and cross products of uniform points, for one and two
+predictors, with Monte Carlo standard errors. It exits with a non-zero status if a stored constant is more than four
+standard errors away.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BATCH = 100_000
 
 
 def simulated(q: int, draws: int, seed: int) -> list[tuple[float, float]]:
-    """Return mean and standard error of u^2 for each kind of coordinate."""
+    """Return the mean and its standard error of u^2 for each kind of coordinate u of a uniform point."""
     chance = public_stream(seed)
     means = []
     for _ in range(max(2, draws // BATCH)):
@@ -33,7 +34,7 @@ def simulated(q: int, draws: int, seed: int) -> list[tuple[float, float]]:
 
 
 def main() -> int:
-    """Print the table and return whether a constant is off."""
+    """Print the table and return whether a stored constant is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--draws", type=int, default=20_000_000)

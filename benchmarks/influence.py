@@ -1,31 +1,33 @@
-"""Influence functions, and noise in proportion to them: a demonstration of lecture notes, not a mechanism.
+"""Influence functions, and noise in proportion to their supremum: a demonstration from lecture notes, not a mechanism.
 
-The release ``T + gamma(T, F_n) 5 sqrt(2 log(n) log(1/delta)) / (eps n) Z`` (Avella-Medina 2021) has no
-finite-sample guarantee: its scale is read off the data, and its theorem holds "for large n", without a number that is
-large enough. `ps.dp_lm` with ``mech="newton", loss="huber"`` takes its place.
+The release ``T + gamma(T, F_n) 5 sqrt(2 log(n) log(1/delta)) / (eps n) Z`` (Avella-Medina 2021) has no finite-sample
+guarantee: its scale depends on the data, and its theorem holds "for large n", without a number of rows that is large
+enough. `ps.dp_lm` with ``mech="newton", loss="huber"`` replaces it.
 
-*Influence.* An M-estimator T solves ``mean Psi(z_i, T) = 0``. The derivative of T towards a point mass at z is
-``IF(z) = M^-1 Psi(z, T)`` with ``M = - d/dt E Psi(Z, t)``, whatever the sign of Psi. Its supremum is the gross-error
-sensitivity gamma: at N(0, 1) 1.253 for the median, 1.637 for Huber's location (c = 1.345), 1.770 for Tukey's biweight
-(c = 4.685), infinite for the mean; at a sample infinite for the median too, since the derivative of a sign is zero. The
-sensitivity curve ``n (T_n - T_{n-1})`` at normal quantiles is at most .0026 from IF at n = 1000.
+*Influence.* An M-estimator T solves ``mean Psi(z_i, T) = 0``. The derivative of T in the direction of a point mass at z
+is ``IF(z) = M^-1 Psi(z, T)`` with ``M = - d/dt E Psi(Z, t)``, whatever the sign of Psi. The supremum of abs(IF) is the
+gross-error sensitivity gamma: at N(0, 1) it is 1.253 for the median, 1.637 for Huber's location (c = 1.345), 1.770 for
+Tukey's biweight (c = 4.685), and infinite for the mean; at a sample it is infinite for the median too, because the
+derivative of a sign is zero. The sensitivity curve ``n (T_n - T_{n-1})`` at normal quantiles differs from IF by at most
+.0026 at n = 1000.
 
-*Realised delta.* The releases of neighbours are two normal laws, so the smallest delta at which they keep eps is
-computed exactly. The claim is eps = 1, delta = 1e-5. Huber's location, half of the rows at -10, half at 10, and one
-between (n = 201): a second one halves gamma, and with it the noise, and delta is .197; it is .197 at n = 200,001 too.
-Two and three between (n = 200): .067. A smooth psi, c tanh(r / c), does not help (one and two between: .067). Half of
-the rows in a cluster that comes in reach of T as one row is moved: .946 with one row in a hundred between, at n = 200
-as at n = 200,000. Tukey's estimate goes from one half of the rows to the other, and delta is 1. The claim is kept
-with 16 rows between or more, so with one in a hundred of 1600 but not of 1200; and by all replacements tried of a row
-of N(0, 1) quantiles at n = 50 and 100, but not at n = 30.
+*Realised delta.* The releases of two neighbours have normal laws, so the smallest delta for a given eps is computed
+exactly. The claim is eps = 1, delta = 1e-5. Huber's location with half of the rows at -10, half at 10, and one row
+between (n = 201): a second row between halves gamma and the noise, and delta is .197; it is .197 at n = 200,001 too.
+From two to three rows between (n = 200), delta is .067. A smooth psi, c tanh(r / c), does not help (from one to two
+rows between: .067). If half of the rows form a cluster that comes within distance c of T when one row is moved, delta
+is .946 with one row in a hundred between, at n = 200 as at n = 200,000. Tukey's estimate jumps from one half of the
+rows to the other, and delta is 1. The claim holds with 16 or more rows between, so with one in a hundred of 1600 rows
+but not of 1200; and for all replacements tried of a row of N(0, 1) quantiles at n = 50 and 100, but not at n = 30.
 
-*Error*, mean L2 distance to the truth at eps = 1, delta = 1e-5, --seed 1. Location, n = 1000: the release has .085,
-dp_lm .030, without privacy .027; n = 20,000: .0078, .0060, .0059. Four predictors, n = 20,000: .036, .016, .014. For
-comparison: the rate ``sigma (sqrt(p / n) + p sqrt(log(1/delta)) / (n eps))`` of a lower bound, whose constant is not
-known (Cai, Wang and Zhang 2021): distances may be below it. Another bound in the notes, gamma / eps up to a constant,
-has lost its n: the release is far below it.
+*Error*: the mean L2 distance to the truth at eps = 1, delta = 1e-5, --seed 1. Location, n = 1000: .085 for the release,
+.030 for dp_lm, .027 without privacy; n = 20,000: .0078, .0060, .0059. Four predictors, n = 20,000: .036, .016, .014.
+For comparison: the rate ``sigma (sqrt(p / n) + p sqrt(log(1/delta)) / (n eps))`` of a lower bound with an unknown
+constant (Cai, Wang and Zhang 2021), so distances may be below it. Another bound in the notes, gamma / eps up to a
+constant, lacks the factor 1/n: the release is far below it.
 
-Targets: each of these statements; dp_lm's error nowhere above the release's by more than 3 Monte Carlo standard errors.
+Targets: each of these statements holds; the error of dp_lm is nowhere above that of the release by more than 3 Monte
+Carlo standard errors.
 
     python -m benchmarks.influence --seed 1 [--replicates 200] [--plot PATH]
 """
@@ -52,7 +54,7 @@ from privstats.privacy.tradeoff import gaussian_profile
 
 EPS, DELTA = 1.0, 1e-5
 CLAIMED = DELTA
-FAR = 10.0  # of the two halves of rows from zero
+FAR = 10.0  # distance from zero of the two halves of the rows
 HUBER_C, TUKEY_C = 1.345, 4.685
 
 
@@ -66,9 +68,9 @@ class Psi(NamedTuple):
     bound : float
         Largest abs(psi).
     kinks : tuple of float
-        Where psi or its derivative jumps.
+        Arguments at which psi or its derivative jumps.
     convex : bool
-        Whether rho is.
+        Whether rho is convex.
     """
 
     psi: Callable[[np.ndarray], np.ndarray]
@@ -123,7 +125,7 @@ TAUGHT = ("mean", "median", "Huber", "Tukey")
 
 
 class Sample(NamedTuple):
-    """Different values, and the number of rows at each."""
+    """A sample, as distinct values and the number of rows at each value."""
 
     values: np.ndarray
     counts: np.ndarray
@@ -134,7 +136,7 @@ class Sample(NamedTuple):
         return int(self.counts.sum())
 
     def mean(self, of: np.ndarray) -> float:
-        """Return the mean over rows of a function of the values."""
+        """Return the mean over rows of `of`, which has a number for each distinct value."""
         return float(self.counts @ of) / self.n
 
 
@@ -150,14 +152,14 @@ def rows(values: np.ndarray) -> Sample:
 
 
 def quantiles(n: int) -> np.ndarray:
-    """Return n quantiles of N(0, 1), evenly spaced."""
+    """Return the n quantiles of N(0, 1) at evenly spaced probabilities."""
     return ndtri((np.arange(n) + 0.5) / n)
 
 
 def estimate(name: str, z: Sample) -> float:
-    """Return T of a sample: a root, or where the loss is not convex its deepest local minimum.
+    """Return the M-estimate T of a sample: a root, or the deepest local minimum of a loss that is not convex.
 
-    The median of an even number of rows lies half-way between the middle ones.
+    The median of an even number of rows is the midpoint of the two middle rows.
     """
     by = PSIS[name]
     if name == "median":
@@ -171,7 +173,7 @@ def estimate(name: str, z: Sample) -> float:
 
 
 def _local_minimum(by: Psi, z: Sample, t: float) -> float:
-    """Return where reweighted means from t end: each lowers the loss."""
+    """Return the limit of reweighted means that start at t; each iteration lowers the loss."""
     for _ in range(500):
         r = z.values - t
         weight = z.counts * np.where(r == 0, 1.0, by.psi(r) / np.where(r == 0, 1.0, r))
@@ -185,14 +187,14 @@ def _local_minimum(by: Psi, z: Sample, t: float) -> float:
 
 
 def gamma(name: str, z: Sample) -> float:
-    """Return the gross-error sensitivity at a sample."""
+    """Return the gross-error sensitivity of an M-estimator at a sample."""
     by = PSIS[name]
     M = z.mean(by.slope(z.values - estimate(name, z)))
     return by.bound / abs(M) if M else math.inf
 
 
 def expected(name: str, t: float) -> float:
-    """Return ``E psi(Z - t)``, Z of N(0, 1)."""
+    """Return ``E psi(Z - t)`` for Z with the distribution N(0, 1)."""
     by = PSIS[name]
     ends = sorted({-9.0, 9.0, *(min(9.0, max(-9.0, t + kink)) for kink in by.kinks)})
 
@@ -203,18 +205,18 @@ def expected(name: str, t: float) -> float:
 
 
 def slope_at_normal(name: str) -> float:
-    """Return M = - d/dt E psi(Z - t) at t = 0, Z of N(0, 1)."""
+    """Return M = - d/dt E psi(Z - t) at t = 0 for Z with the distribution N(0, 1)."""
     h = 1e-4
     return -(expected(name, h) - expected(name, -h)) / (2 * h)
 
 
 def influence(name: str, z: np.ndarray) -> np.ndarray:
-    """Return IF(z) = M^-1 Psi(z) at N(0, 1)."""
+    """Return the influence function IF(z) = M^-1 Psi(z) at N(0, 1)."""
     return PSIS[name].psi(z) / slope_at_normal(name)
 
 
 def moved(name: str, z: float, mass: float = 1e-5) -> float:
-    """Return (T(F') - T(F)) / mass at F = N(0, 1), F' with a point mass at z: the definition of IF before its limit."""
+    """Return (T(F') - T(F)) / mass, whose limit is IF: F is N(0, 1), and F' has a point mass at z."""
     psi = PSIS[name].psi
 
     def equation(t: float) -> float:
@@ -224,13 +226,13 @@ def moved(name: str, z: float, mass: float = 1e-5) -> float:
 
 
 def sensitivity_curve(name: str, z: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return n (T_n(others, z) - T_{n-1}(others)) for each z."""
+    """Return the sensitivity curve n (T_n(others, z) - T_{n-1}(others)) for each z."""
     before, n = estimate(name, rows(others)), len(others) + 1
     return np.array([n * (estimate(name, rows(np.append(others, one))) - before) for one in z])
 
 
 def noise_scale(gross: float, n: int, eps: float = EPS, delta: float = DELTA) -> float:
-    """Return the standard deviation of the release's noise, from gamma."""
+    """Return the standard deviation of the release's noise for a gross-error sensitivity."""
     return gross * 5 * math.sqrt(2 * math.log(n) * math.log(1 / delta)) / (eps * n)
 
 
@@ -243,11 +245,12 @@ def normal_delta(first: tuple[float, float], second: tuple[float, float], eps: f
     Parameters
     ----------
     first, second : tuple of float
-        Mean and standard deviation.
+        Mean and standard deviation of P and of Q.
     eps : float
+        Privacy parameter.
     """
     (m1, s1), (m2, s2) = first, second
-    r, d = s1 / s2, (m1 - m2) / s2  # under Q the same x is N(-d / r, 1 / r^2)
+    r, d = s1 / s2, (m1 - m2) / s2  # under Q, x has the law N(-d / r, 1 / r^2)
     a, b, c = (r * r - 1) / 2, r * d, d * d / 2 - math.log(r) - eps
     if abs(a) < 1e-12:
         return float(gaussian_profile(abs(d), eps))
@@ -269,34 +272,34 @@ def law(name: str, z: Sample) -> tuple[float, float]:
 
 
 def realised(name: str, pair: tuple[Sample, Sample], eps: float = EPS) -> float:
-    """Return the delta at eps of the releases of two neighbouring samples, the larger of both directions."""
+    """Return the smallest delta at eps for the releases of two neighbouring samples, in both directions."""
     first, second = (law(name, z) for z in pair)
     return max(normal_delta(first, second, eps), normal_delta(second, first, eps))
 
 
 def between(n: int, m: int) -> tuple[Sample, Sample]:
-    """Return m rows at 0 between two halves of the others, and the same with a row of -10 moved to 0.
+    """Return a sample with m rows at 0 between two equal halves, and its neighbour with a row moved from -10 to 0.
 
-    n - m is even: with halves of different size and one row between, T is not unique, and gamma infinite.
+    n - m is even: with unequal halves and one row between, T is not unique and gamma is infinite.
     """
     half = (n - m) // 2
     return sample((half, -FAR), (half, FAR), (m, 0.0)), sample((half - 1, -FAR), (half, FAR), (m + 1, 0.0))
 
 
 def out_of_reach(n: int, m: int) -> tuple[Sample, Sample]:
-    """Return m rows at 0 and a cluster further from T than c, and the same with a row of -10 moved into the cluster."""
+    """Return m rows at 0 and a cluster further from T than c, and the neighbour with a row moved to the cluster."""
     half, near = (n - m) // 2, HUBER_C * (1 + 1 / (2 * m))
     return sample((half, -FAR), (half, near), (m, 0.0)), sample((half - 1, -FAR), (half + 1, near), (m, 0.0))
 
 
 def halves(n: int) -> tuple[Sample, Sample]:
-    """Return two halves of an odd number of rows, of which the other is the larger one in the second sample."""
+    """Return two neighbours with n rows at -10 and 10, n odd: the larger half is first at -10, then at 10."""
     more, less = (n + 1) // 2, n // 2
     return sample((more, -FAR), (less, FAR)), sample((less, -FAR), (more, FAR))
 
 
 def replacements(n: int) -> Iterator[tuple[Sample, Sample]]:
-    """Yield quantiles of N(0, 1), and the same with one row replaced by each of many values."""
+    """Yield pairs of neighbours: quantiles of N(0, 1), and the same with one row replaced by each of many values."""
     z = quantiles(n)
     for i in range(n):
         for value in (*np.linspace(-4, 4, 17), -FAR, FAR):
@@ -304,11 +307,11 @@ def replacements(n: int) -> Iterator[tuple[Sample, Sample]]:
 
 
 def worst(n: int, every: int = 1) -> float:
-    """Return the largest delta of Huber's location among replacements, or among every k-th of them."""
+    """Return the largest realised delta of Huber's location over the pairs of `replacements`, or a part of them."""
     return max(realised("Huber", pair) for pair in itertools.islice(replacements(n), 0, None, every))
 
 
-BROKEN = {  # at about 200 rows
+BROKEN = {  # pairs of neighbours of about 200 rows that break the claim
     "one, then two between": ("Huber", between(201, 1)),
     "two, then three between": ("Huber", between(200, 2)),
     "one, then two between, smooth": ("log cosh", between(201, 1)),
@@ -321,18 +324,18 @@ BY_ROWS: dict[str, tuple[tuple[int, ...], Callable[[int], float]]] = {
     "1 % between, a cluster": ((200, 2000, 20_000, 200_000), lambda n: realised("Huber", out_of_reach(n, n // 100))),
     "N(0, 1) quantiles": ((10, 20, 30, 50, 100), worst),
 }
-NEVER = ("one between", "1 % between, a cluster")  # no number of rows is enough
+NEVER = ("one between", "1 % between, a cluster")  # pairs that break the claim at every number of rows
 ENOUGH = {"1 % between": 1600, "N(0, 1) quantiles": 50}  # numbers of rows from which on the claim holds
-BETWEEN = 16  # rows between from which on the claim is kept
+BETWEEN = 16  # number of rows between from which on the claim holds
 GROSS = {"mean": math.inf, "median": 1.2533, "Huber": 1.6375, "Tukey": 1.7696}
-NEARBY = (20, 100, 1000)  # rows of sensitivity curves
+NEARBY = (20, 100, 1000)  # numbers of rows of sensitivity curves
 SHOWN = np.setdiff1d(np.arange(-6, 6.25, 0.25), [0.0])
 CELLS = (*(("location", n) for n in (200, 1000, 5000, 20_000)), *(("4 predictors", n) for n in (1000, 5000, 20_000)))
 TRUTH = {"location": np.zeros(1), "4 predictors": np.array([0.5, -0.5, 0.25, 0.0])}
 
 
 class Errors(NamedTuple):
-    """L2 distances to the truth, a number for each replicate."""
+    """L2 distances to the truth, one for each replicate: without privacy, by the release and by dp_lm."""
 
     alone: np.ndarray
     release: np.ndarray
@@ -347,8 +350,8 @@ def mean(error: np.ndarray) -> tuple[float, float]:
 def robust_fit(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     """Return Huber's estimate with weights ``w = min(1, p / |x|^2)``, scale 1, and its gross-error sensitivity.
 
-    ``gamma = c sqrt(p) / lambda_min(M)``, ``M = mean w psi'(r) x x'``, attained at |x|^2 = p in the weakest direction,
-    which a row can have since there is no constant, or nothing else.
+    ``gamma = c sqrt(p) / lambda_min(M)`` with ``M = mean w psi'(r) x x'``. A row with |x|^2 = p in the direction of the
+    smallest eigenvalue attains it; such a row is possible since the model has no constant, or only a constant.
     """
     p = X.shape[1]
     w = np.minimum(1.0, p / (X**2).sum(axis=1))
@@ -366,7 +369,7 @@ def robust_fit(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def newton(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return dp_lm's estimate, whose guarantee holds for all data."""
+    """Return the estimate of dp_lm, whose privacy guarantee holds for all data."""
     names = [f"x{j}" for j in range(1, X.shape[1] + 1)] if X.shape[1] > 1 else []
     data = pd.DataFrame(X[:, : len(names)], columns=names).assign(y=y)
     domain = ps.Domain(dict.fromkeys([*names, "y"], ps.Scale(0, 1)), complete=True)
@@ -376,7 +379,7 @@ def newton(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray
 
 
 def errors(model: str, n: int, replicates: int, seed: int) -> Errors:
-    """Return distances of estimates without privacy, of the release, and of dp_lm."""
+    """Return the errors of estimates without privacy, by the release and by dp_lm."""
     truth, found = TRUTH[model], []
     p = len(truth)
     for number in range(replicates):
@@ -390,17 +393,17 @@ def errors(model: str, n: int, replicates: int, seed: int) -> Errors:
 
 
 def rate(p: int, n: int) -> float:
-    """Return the rate of the lower bound, sigma = 1."""
+    """Return the rate of the lower bound on the L2 error, for sigma = 1."""
     return math.sqrt(p / n) + p * math.sqrt(math.log(1 / DELTA)) / (n * EPS)
 
 
 def misses_of_influence(curves: dict[str, list[float]]) -> list[str]:
-    """Return the statements on influence functions that do not hold.
+    """Return the failed statements about influence functions.
 
     Parameters
     ----------
     curves : dict
-        Largest distances of sensitivity curves of growing samples from the influence function.
+        Largest distances from the influence function of sensitivity curves of growing samples, by estimator.
     """
     missed = []
     for name in TAUGHT:
@@ -422,7 +425,7 @@ def distances(name: str, sizes: Iterable[int] = NEARBY) -> list[float]:
 
 
 def misses_of_delta(broken: dict[str, float], by_rows: dict[str, dict[int, float]]) -> list[str]:
-    """Return the statements on realised deltas that do not hold."""
+    """Return the failed statements about realised deltas."""
     missed = [f"{name}: the claim is kept, {delta:.2g}" for name, delta in broken.items() if delta <= CLAIMED]
     for name, found in by_rows.items():
         for n, delta in found.items():

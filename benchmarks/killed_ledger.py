@@ -1,7 +1,8 @@
-"""Processes that are killed in the middle of fits: no release without its charge, and none of the charges lost.
+"""Processes that are killed in the middle of fits: no release without its charge, and no charge is lost.
 
-A process charges a ledger in a file, fits and writes down each release, until it is killed at a random time; again and
-again. Target: as many charges as releases, or up to one more for each kill, and a ledger that can be read.
+A process repeatedly charges a ledger in a file, fits, and writes down the release, until it is killed at a random time;
+this is repeated with new processes. Targets: the number of charges is at least the number of releases, and at most one
+more for each kill; and the ledger can be read.
 
     python -m benchmarks.killed_ledger --seed 1 [--kills 1000]
 """
@@ -23,11 +24,11 @@ import pandas as pd
 import privstats as ps
 from benchmarks.common import verdict
 
-LONGEST = 0.05  # seconds that a process goes on after its first release
+LONGEST = 0.05  # longest time in seconds between a process's first release and its end
 
 
 def fits(path: Path, releases: Path) -> None:
-    """Fit again and again, and record each release."""
+    """Fit without end, and write each release to a file."""
     ledger, rows = ps.Ledger(path=path), pd.DataFrame({"x": np.linspace(0, 1, 50)})
     with releases.open("ab", buffering=0) as file:
         while True:
@@ -36,7 +37,7 @@ def fits(path: Path, releases: Path) -> None:
 
 
 def killed(path: Path, releases: Path, kills: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Return the numbers of recorded releases and of charged fits of processes that were killed."""
+    """Start and kill processes that fit; return the numbers of recorded releases and of charged fits."""
     processes = multiprocessing.get_context("fork")
     ps.Ledger(ps.PureDP(1e6), path)
     releases.touch()

@@ -1,24 +1,25 @@
-"""Figure 1 of Reimherr and Awan (2019): linear regression by KNG and its rivals, as the number of rows grows.
+"""Figure 1 of Reimherr and Awan (2019): linear regression by KNG and other mechanisms, by number of rows.
 
-Their Algorithm 1: d = 12 predictors, the first constant, the others U(-1, 1); coefficients (0, -1, -1 + 2/11, ...,
-1 - 2/11), N(0, 1) errors, eps = 1; figures are mean L2 distances to the truth. Drawn twice.
+Data by their Algorithm 1: d = 12 predictors, the first constant, the others U(-1, 1); coefficients (0, -1, -1 + 2/11,
+..., 1 - 2/11), N(0, 1) errors, eps = 1. The figure shows mean L2 distances to the truth, in two versions.
 
 *The paper's version is neither private nor valid.* It divides the response by the largest abs(Y) of the data, which is
-one person's value, and its parameter set, abs(theta)_1 <= 1, does not hold its own truth while n is small (1.36, 1.10,
-.96, .85, .78 at n = 1e2, ..., 1e6). Its sensitivity of the score is constant, 2 (1 + B) for the loss without the
-factor 2. Its KNG is drawn by 10,000 steps of a random walk that moves one coordinate at a time (start 0, standard
-deviation .1: the paper does not say), which is not the law the proof is about; beside it the same law, drawn exactly.
+one person's value, and its parameter set, abs(theta)_1 <= 1, does not contain the scaled truth for small n
+(abs(theta)_1 is 1.36, 1.10, .96, .85, .78 at n = 1e2, ..., 1e6). Its sensitivity of the score is constant, 2 (1 + B)
+for the loss without the factor 2. Its KNG is drawn by 10,000 steps of a random walk that moves one coordinate at a time
+(start 0; standard deviation .1, which the paper does not state), and the proof does not hold for the law of this walk.
+Exact draws of the same density are shown beside it.
 
-*The honest version* divides by a public bound of 7, beyond which one response in 1e6 lies and is clipped: the truth has
-abs(theta)_1 = .79, inside the set. Its sensitivity depends on theta (the paper's Theorem 3.1 allows it), and its draws
-are exact: `dp_lm` itself up to n = 1e4, the same mechanisms on moments summed block by block beyond. Coefficients are
-reported as they are drawn, at any budget: at n = 100 their distance is about 3, that of zeros 1.93.
-The random walk is run on the honest law too, where it fails: when several entries of the score are largest, no step
-along one coordinate lowers the largest, and with the sensitivity that grows with theta most of them lead outward.
+*The honest version* divides by a public bound of 7; one response in 1e6 lies beyond the bound and is clipped, and the
+truth, abs(theta)_1 = .79, lies inside the set. Its sensitivity depends on theta (the paper's Theorem 3.1 allows it),
+and its draws are exact: by `dp_lm` up to n = 1e4, and for larger n by the same mechanisms on moments summed block by
+block. Coefficients are reported as they are drawn, at any budget: at n = 100 their distance is about 3, that of zeros
+1.93. The random walk is also run on the honest density, where it fails: if several entries of the score are largest, no
+step along one coordinate lowers the maximum, and with a sensitivity that grows with theta most steps lead outward.
 
-Targets: the honest KNG at most 1.15 times the reference implementation's error, plus 2 Monte Carlo standard errors, at
-n = 1e4, 1e5 and 1e6; the random walk not better than the exact draws of the same law, up to 2 such errors, from n = 1e5
-on, and at least twice as bad from n = 1e6 on.
+Targets: the error of the honest KNG is at most 1.15 times that of the reference implementation, plus 2 Monte Carlo
+standard errors, at n = 1e4, 1e5 and 1e6; the random walk is not better than exact draws of the same density, up to 2
+Monte Carlo standard errors, from n = 1e5 on, and at least twice as bad from n = 1e6 on.
 
     python benchmarks/kng_figure1.py --seed 1 [--replicates 100] [--large] [--n 100 ...] [--plot PATH]
 """
@@ -50,11 +51,11 @@ NAMES = [f"x{j}" for j in range(1, D)]
 FORMULA = "y ~ " + " + ".join(NAMES)
 DOMAIN = ps.Domain({**dict.fromkeys(NAMES, (-1, 1)), "y": (-R, R)}, complete=True)
 SIZES, LARGE = (100, 1000, 10_000, 100_000, 1_000_000), 10_000_000
-FRONT_DOOR = 10_000  # rows up to which the honest version is dp_lm itself
-FEWER = 1_000_000  # rows from which on a third of the replicates are enough
+FRONT_DOOR = 10_000  # largest number of rows for which the honest version calls dp_lm
+FEWER = 1_000_000  # rows from which on a third of the replicates is run
 BLOCK = 250_000
-STEPS, STRIDE = 10_000, 0.1  # of the random walk
-REFERENCE = {10_000: 0.344, 100_000: 0.0412, 1_000_000: 0.00683}  # KNG of a reference implementation, paper's version
+STEPS, STRIDE = 10_000, 0.1  # steps of the random walk, and their standard deviation
+REFERENCE = {10_000: 0.344, 100_000: 0.0412, 1_000_000: 0.00683}  # errors of a reference KNG, paper's version
 MECHANISMS: dict[str, type[Mechanism]] = {
     "expmech": Exponential,
     "objpert": QuadraticPerturbation,
@@ -68,16 +69,16 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 ORDINARY, EXACT, WALK = "OLS", "KNG", "KNG walk"
 COLUMNS = (ORDINARY, *METHODS, WALK)
-Errors = dict[str, dict[str, np.ndarray]]  # by version and method: a row a replicate
+Errors = dict[str, dict[str, np.ndarray]]  # distances by version and method, one for each replicate
 
 
 class Sample(NamedTuple):
-    """A data set: its normal equations, and its rows where they are few."""
+    """A data set: its normal equations A theta = b, and its rows if they are few."""
 
     A: np.ndarray
     b: np.ndarray
     clipped: np.ndarray  # b with the response clipped to its public bound
-    largest: float  # abs(y) of the data: not public
+    largest: float  # largest abs(y) of the data: not public
     rows: pd.DataFrame | None
 
 
@@ -101,7 +102,7 @@ def draw(n: int, rng: np.random.Generator) -> Sample:
 def by_mechanism(
     A: np.ndarray, b: np.ndarray, rng: np.random.Generator, mech: str, radius: float = B, **options: float
 ) -> np.ndarray:
-    """Return a release, in scaled units, of the package's mechanism on given normal equations."""
+    """Return a private estimate from normal equations by a mechanism of the package, in scaled units."""
     within = SquaredLosses(D, radius)
     exact = as_total(np.column_stack([A, b])[within.pairs])
     mechanism = MECHANISMS[mech](**options)
@@ -109,7 +110,7 @@ def by_mechanism(
 
 
 def by_front_door(rows: pd.DataFrame, rng: np.random.Generator, **options: Any) -> np.ndarray:
-    """Return dp_lm's coefficients."""
+    """Return the coefficients of a fit by dp_lm."""
     fit = ps.dp_lm(FORMULA, rows, EPS, domain=DOMAIN, inference="none", theta_bound=B, rng=rng, **options)
     return fit.params.to_numpy()
 
@@ -117,8 +118,9 @@ def by_front_door(rows: pd.DataFrame, rng: np.random.Generator, **options: Any) 
 def exact_constant(A: np.ndarray, b: np.ndarray, rng: np.random.Generator, radius: float = B) -> np.ndarray:
     """Draw exactly from the paper's KNG: density exp(-c |A theta - b|_inf) on the l1 ball, c = eps / (4 (1 + B)).
 
-    exp(-s) is the mass of e^-r above s. A level r comes with density e^-r times the volume of the smaller of the ball
-    and {s <= r}, theta uniformly from that set; both are kept if theta lies in the other set too.
+    Let s = c |A theta - b|_inf; exp(-s) is the integral of e^-r over r > s. A level r is drawn with a density
+    proportional to e^-r times the volume of the smaller of two sets, the ball and {s <= r}, and theta uniformly from
+    the smaller set; the pair is accepted if theta lies in the other set too.
     """
     d = len(b)
     c = EPS / (4 * (1 + radius))
@@ -145,20 +147,23 @@ def exact_constant(A: np.ndarray, b: np.ndarray, rng: np.random.Generator, radiu
 def walk(
     A: np.ndarray, b: np.ndarray, rng: np.random.Generator, constant: bool, radius: float = B, steps: int = STEPS
 ) -> np.ndarray:
-    """Run a random walk for each of m data sets, all at once; return where they end, shape (m, d).
+    """Run a Metropolis random walk for each of m data sets at once; return the last states, shape (m, d).
 
-    Each step moves one coordinate, in turn, and with it the residual gradient by one column: O(d).
+    Each step moves one coordinate, in turn; the gradient then changes by a multiple of one column of A, at a cost of
+    O(d).
 
     Parameters
     ----------
     A, b : ndarray, shapes (m, d, d) and (m, d)
         Normal equations.
     rng : Generator
+        Random generator.
     constant : bool
-        Whether the sensitivity is the paper's constant one, or depends on theta.
+        Whether the sensitivity is the constant of the paper; otherwise it depends on theta.
     radius : float
-        Of the l1 ball.
+        Radius of the l1 ball.
     steps : int
+        Number of steps.
     """
     m, d = b.shape
     theta, gradient, length = np.zeros((m, d)), -b, np.zeros(m)
@@ -183,7 +188,7 @@ def walk(
 
 
 def errors(n: int, replicates: int, seed: int, steps: int = STEPS) -> tuple[Errors, dict[str, float]]:
-    """Return L2 distances to the truth by version and method, and milliseconds a release of the honest methods."""
+    """Return L2 distances to the truth by version and method, and milliseconds for a release of the honest methods."""
     rng = np.random.default_rng([seed, n])
     samples = [draw(n, rng) for _ in range(replicates)]
     thetas: dict[str, dict[str, list[np.ndarray]]] = {"paper": {}, "honest": {}}
@@ -222,7 +227,7 @@ def errors(n: int, replicates: int, seed: int, steps: int = STEPS) -> tuple[Erro
 
 
 def misses(n: int, found: Errors) -> list[str]:
-    """Return the targets missed at n."""
+    """Return the missed targets at n rows."""
     missed = []
     exact = found["honest"][EXACT]
     doubt = 2 * exact.std(ddof=1) / math.sqrt(len(exact))
@@ -239,7 +244,7 @@ def misses(n: int, found: Errors) -> list[str]:
 
 
 def plot(cells: dict[int, Errors], path: Path) -> None:
-    """Draw both versions."""
+    """Draw mean distances to the truth against n, for both versions."""
     figure, panels = new_figure(2)
     titles = ("paper: scaled by max abs(Y), not private", f"honest: abs(Y) <= {R:g} public, exact draws")
     for panel, version, title in zip(panels, ("paper", "honest"), titles, strict=True):

@@ -1,19 +1,19 @@
-"""Figure 2 of Reimherr and Awan (2019): median regression by KNG and the exponential mechanism, as rows grow in number.
+"""Figure 2 of Reimherr and Awan (2019): median regression by KNG and the exponential mechanism, by number of rows.
 
-Their Algorithm 1 with d = 2: a constant, one predictor U(-1, 1), coefficients (0, 1), N(0, 1) errors, tau = 1/2,
-eps = 1, ``|theta|_1 <= 1`` in scaled units; figures are mean L2 distances to the truth. Drawn twice, and always exactly
-(the paper walks 1000 steps of one coordinate).
+Data by their Algorithm 1 with d = 2: a constant, one predictor U(-1, 1), coefficients (0, 1), N(0, 1) errors, tau =
+1/2, eps = 1, ``|theta|_1 <= 1`` in scaled units. The figure shows mean L2 distances to the truth, in two versions, both
+with exact draws (the paper uses 1000 steps of a random walk that moves one coordinate at a time).
 
 *The paper's version is not private.* It divides the response by the largest abs(Y) of the data, which is one person's
-value. Its exponential mechanism has twice the sensitivity needed: it is drawn with that, and with the tight one. Its
-sensitivity of the score is right at tau = 1/2 (and only up to there) for a row replaced; a row that comes or goes
-moves the score half as far.
+value. Its exponential mechanism has twice the necessary sensitivity; it is drawn with this sensitivity, and with the
+tight one. Its sensitivity of the score is right for tau up to 1/2 if a row is replaced; an added or removed row changes
+the score by half as much.
 
-*The honest version* is `dp_rq` with a public bound of 6, beyond which one response in 2e7 lies and is clipped.
+*The honest version* is `dp_rq` with a public bound of 6; one response in 2e7 lies beyond the bound and is clipped.
 
-Targets: KNG, in every version, at most 3 % above the non-private error on the same rows, beyond what chance does to the
-difference in one run of a hundred (Student), from n = 1e4 on; the exponential mechanism with the paper's sensitivity at
-least twice above it, for its error is of the order of sampling error itself.
+Targets, from n = 1e4 on: the error of KNG, in every version, is at most 3 % above the non-private error on the same
+rows, up to chance (one-sided Student test at level .01); the error of the exponential mechanism with the paper's
+sensitivity is at least twice the non-private error, because its noise is of the order of the sampling error.
 
     python benchmarks/kng_figure2.py --seed 1 [--replicates 100] [--n 100 ...] [--plot PATH]
 """
@@ -42,7 +42,7 @@ TRUTH = np.array([0.0, 1.0])
 SURE = 0.99  # confidence that a miss is not due to chance
 FREE = 50.0  # radius that does not restrict the minimiser
 SIZES = (10, 100, 1000, 10_000, 100_000)
-FEWER, AIM = 100_000, 10_000  # rows from which on a third of the replicates are enough, and the targets hold
+FEWER, AIM = 100_000, 10_000  # rows from which on a third of the replicates is run, and targets apply
 ORDINARY, CRUDE, TIGHT, REPLACE, ADD = (
     "non-private",
     "exp mech, paper's",
@@ -53,7 +53,7 @@ ORDINARY, CRUDE, TIGHT, REPLACE, ADD = (
 METHODS = {"paper": (CRUDE, TIGHT, REPLACE, ADD), "honest": (TIGHT, REPLACE, ADD)}
 STYLES = {ORDINARY: "k-", CRUDE: "C3s--", TIGHT: "C1s-", REPLACE: "C0o-", ADD: "C2o-"}
 DOMAIN = ps.Domain({"x": (-1, 1), "y": (-R, R)}, complete=True)
-Errors = dict[str, dict[str, np.ndarray]]  # by version and method: a distance a replicate
+Errors = dict[str, dict[str, np.ndarray]]  # distances by version and method, one for each replicate
 
 
 def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scaled_by_data(method: str, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the paper's estimate, scaled by the largest abs(y): not private."""
+    """Return the paper's estimate, which is scaled by the largest abs(y) of the data and not private."""
     largest = float(np.abs(y).max())
     relation = Neighbors("add_remove" if method == ADD else "replace").relation(folded=False, may_be_absent=False)
     loss = method in (CRUDE, TIGHT)
@@ -74,7 +74,7 @@ def scaled_by_data(method: str, x: np.ndarray, y: np.ndarray, rng: np.random.Gen
 
 
 def by_front_door(method: str, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return dp_rq's coefficients."""
+    """Return the coefficients of a fit by dp_rq."""
     fit = ps.dp_rq(
         "y ~ x",
         pd.DataFrame({"x": x[:, 1], "y": y}),
@@ -91,7 +91,7 @@ def by_front_door(method: str, x: np.ndarray, y: np.ndarray, rng: np.random.Gene
 
 
 def errors(n: int, replicates: int, seed: int) -> tuple[Errors, dict[str, float]]:
-    """Return L2 distances to the truth by version and method, and milliseconds a release by version."""
+    """Return L2 distances to the truth by version and method, and milliseconds for a release by version."""
     rng = np.random.default_rng([seed, n])
     found: dict[str, dict[str, list[float]]] = {version: {} for version in METHODS}
     seconds = dict.fromkeys(METHODS, 0.0)
@@ -110,7 +110,7 @@ def errors(n: int, replicates: int, seed: int) -> tuple[Errors, dict[str, float]
 
 
 def misses(n: int, found: Errors) -> list[str]:
-    """Return the targets missed at n."""
+    """Return the missed targets at n rows."""
     missed = []
     for version, by_method in found.items() if n >= AIM else ():
         ordinary = by_method[ORDINARY]
@@ -126,7 +126,7 @@ def misses(n: int, found: Errors) -> list[str]:
 
 
 def plot(cells: dict[int, Errors], path: Path) -> None:
-    """Draw both versions."""
+    """Draw mean distances to the truth against n, for both versions."""
     figure, panels = new_figure(2)
     titles = ("paper: scaled by max abs(Y), not private", f"honest: abs(Y) <= {R:g} public, dp_rq")
     for panel, version, title in zip(panels, METHODS, titles, strict=True):

@@ -1,22 +1,23 @@
 """Theorem 3.2 of Reimherr and Awan (2019): the distance of the law of KNG from its K-norm limit, by number of rows.
 
-The theorem: z = n (theta - theta^), theta drawn by KNG and theta^ the estimate without privacy, has a density that
-tends to one proportional to ``exp(-eps |H z|_K / (2 D))``, H the limit of the mean Hessian and D the sensitivity at the
-true theta. Then |H z|_K is 2 D / eps times a Gamma(d) variable. Shown are Kolmogorov distances.
+The theorem: let theta be drawn by KNG, theta^ the estimate without privacy, and z = n (theta - theta^). The density of
+z tends to a density proportional to ``exp(-eps |H z|_K / (2 D))``, where H is the limit of the mean Hessian and D the
+sensitivity at the true theta. In the limit |H z|_K is 2 D / eps times a Gamma(d) variable. The table has Kolmogorov
+distances.
 
-*Least squares*, three coefficients, in linf and l2, by the package's exact draws (`level_sets.sample_gradient`: the
-sensitivity is that at each theta, which tends to that at theta*). At small n the distance is due to the edge of the
-parameter set and to the change of the sensitivity with theta.
+*Least squares*, three coefficients, in linf and l2, by exact draws of the package (`level_sets.sample_gradient`, with
+the sensitivity at each theta, which tends to the sensitivity at the true theta). At small n the distance is due to the
+edge of the parameter set and to the change of the sensitivity with theta.
 
-*The median* has no Hessian: its loss is piecewise linear, and the theorem does not speak of it. Its score is the
-number of values between theta and the middle, a Poisson process about it: given the data, the law of z is a geometric
-law over gaps that chance made, however large n is. The limit by the same formula, with the density f of the data in
-H's place, Laplace of scale 2 / (eps f), is right as eps falls (and n eps rises), and is not at eps = 1: its distance
-there does not fall as rows are added. Computed exactly from each data set's gaps: no draws.
+*The median* has no Hessian: its loss is piecewise linear, and the theorem does not cover it. Its score is the number of
+values between theta and the median, locally a Poisson process: given the data, the law of z is geometric over random
+gaps, however large n is. The formula of the limit with the density f of the data in place of H gives a Laplace law of
+scale 2 / (eps f). This law is right as eps tends to 0 (and n eps grows), but not at eps = 1, where the distance does
+not fall with n. The distance is computed exactly from the gaps of each data set, without draws.
 
-Targets: least squares: at n = 1e6 within 2 / sqrt(draws) (a level of .0007), at n = 100 at least 3 times that. The
-median: at n = 1e6 a mean distance of at most .03 at eps = .01, and at eps = 1 at least .1 and at least .8 times that at
-n = 1,000.
+Targets. Least squares: the distance is within 2 / sqrt(draws) (a level of .0007) at n = 1e6, and at least 3 times that
+at n = 100. The median: at n = 1e6 the mean distance is at most .03 at eps = .01; at eps = 1 it is at least .1, and at
+least .8 times the distance at n = 1,000.
 
     python -m benchmarks.kng_limit --seed 1 [--replicates 4000] [--plot PATH]
 """
@@ -35,12 +36,12 @@ from benchmarks.common import arguments, new_figure, save, verdict
 from privstats.mechanisms.comparison.level_sets import sample_gradient
 
 EPS, BOUND, R = 1.0, 2.0, 4.0
-TRUTH = np.array([0.1, -0.15, 0.2])  # of a response divided by R
+TRUTH = np.array([0.1, -0.15, 0.2])  # coefficients of the response divided by R
 SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 NORMS = {"linf": math.inf, "l2": 2.0}
-LEVEL = 2.0  # Kolmogorov's distribution: exceeded by chance in 1 case of 1,500
+LEVEL = 2.0  # quantile of Kolmogorov's distribution, exceeded with probability 1 / 1,500
 BUDGETS = (1.0, 0.1, 0.01)
-SETS = 40  # of medians
+SETS = 40  # number of data sets for medians
 
 
 def normal_equations(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +52,7 @@ def normal_equations(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.n
 
 
 def least_squares(n: int, norm: str, draws: int, rng: np.random.Generator, eps: float = EPS) -> np.ndarray:
-    """Return |A (theta - theta^)| in the norm, over its limit's scale: Gamma(d) in the limit, shape (draws,)."""
+    """Return |A (theta - theta^)| in the norm, divided by a scale so that its limit is Gamma(d), shape (draws,)."""
     A, b = normal_equations(n, rng)
     ordinary = np.linalg.solve(A, b)
     longest = {"linf": 1.0, "l2": math.sqrt(len(TRUTH))}[norm]
@@ -62,14 +63,14 @@ def least_squares(n: int, norm: str, draws: int, rng: np.random.Generator, eps: 
 
 
 def distance(lengths: np.ndarray) -> float:
-    """Return the Kolmogorov distance of lengths to their limit."""
+    """Return the Kolmogorov distance of a sample of lengths from the limit Gamma(d)."""
     return float(stats.kstest(lengths, stats.gamma(len(TRUTH)).cdf).statistic)
 
 
 def median_law(values: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return where gaps begin and end, as n (theta - median), and KNG's distribution function there.
+    """Return the ends of the gaps between values, as n (theta - median), and KNG's distribution function there.
 
-    The density is constant along a gap, ``exp(-eps |k - n / 2| / 2)`` with k values below it.
+    The density is constant on a gap: ``exp(-eps |k - n / 2| / 2)`` if k values lie below the gap.
     """
     n, values = len(values), np.sort(values)
     near = np.arange(max(0, n // 2 - int(60 / eps)), min(n, n // 2 + int(60 / eps)))
@@ -79,14 +80,14 @@ def median_law(values: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def median_distance(values: np.ndarray, eps: float, density: float) -> float:
-    """Return the Kolmogorov distance of the median's law to Laplace's, at the ends of gaps and between."""
+    """Return the Kolmogorov distance of KNG's law of the median from the Laplace law, on a grid within each gap."""
     z, below = median_law(values, eps)
     fine = np.linspace(z[:-1], z[1:], 16, axis=1).ravel()
     return float(np.abs(np.interp(fine, z, below) - stats.laplace(scale=2 / (eps * density)).cdf(fine)).max())
 
 
 def medians(seed: int, sets: int) -> dict[tuple[int, float], np.ndarray]:
-    """Return the distances of sets of N(0, 1) data, by number of rows and budget."""
+    """Return the distances of the medians of `sets` N(0, 1) data sets, by number of rows and eps."""
     found = {}
     for n in SIZES[1:]:
         rng = np.random.default_rng([seed, n, 2])
@@ -97,7 +98,7 @@ def medians(seed: int, sets: int) -> dict[tuple[int, float], np.ndarray]:
 
 
 def misses(squares: dict[tuple[int, str], np.ndarray], middle: dict[tuple[int, float], np.ndarray]) -> list[str]:
-    """Return the targets missed."""
+    """Return the missed targets."""
     missed = []
     for (n, norm), lengths in squares.items():
         band, far = LEVEL / math.sqrt(len(lengths)), distance(lengths)
@@ -114,7 +115,7 @@ def misses(squares: dict[tuple[int, str], np.ndarray], middle: dict[tuple[int, f
 
 
 def plot(squares: dict[tuple[int, str], np.ndarray], seed: int, path: Path) -> None:
-    """Draw densities of lengths of least squares, and the median's law beside Laplace's."""
+    """Draw densities of scaled lengths for least squares, and KNG's law of the median beside the Laplace law."""
     figure, panels = new_figure(3, share_y=False)
     t = np.linspace(0, 12, 400)
     for n in SIZES[::2]:

@@ -1,26 +1,29 @@
-"""Figure 1, Examples 3.1 and 3.6 and section 4 of Awan and Slavkovic (2021): which norm has the least noise.
+"""Figure 1, Examples 3.1 and 3.6 and section 4 of Awan and Slavkovic (2021): the norm with the least noise.
 
-*Figure 1*: the adjacent output space S of ``T(X) = (sum x_i, sum 2 x_i^2)``, x in [-1, 1], and balls of three norms
-around it: of the sensitivities themselves, (1), 3.125, 2.268 and 2, and of the usual bounds, (2), 4, sqrt(8) and 2. The
-last panel has the hull of S beside what Example 8.1 prints for it, ``2 - (1 - u)^2`` where ``2 - 2 (1 - u)^2`` is
-right (at u = 1.5 1.75 and 1.5): with the former, points that no row reaches get noise. The hull and its norm are those
-of the set that `dp_lm(noise="hull")` uses for one predictor without a response; that set's linf is the paper's, too.
+*Figure 1*: the adjacent output space S of ``T(X) = (sum x_i, sum 2 x_i^2)``, x in [-1, 1], which has all changes of T
+by one row, and balls of the norms l1, l2 and linf around S. The radii are the sensitivities, (1), 3.125, 2.268 and 2,
+and the usual bounds, (2), 4, sqrt(8) and 2. The last panel has the hull of S and the curve that Example 8.1 prints for
+it, ``2 - (1 - u)^2`` in place of ``2 - 2 (1 - u)^2`` (1.75 and 1.5 at u = 1.5): with the printed curve, points that no
+row reaches get noise. The hull and its norm are those of the set that `dp_lm(noise="hull")` uses for one predictor
+without a response; the linf sensitivity of this set is the paper's, too.
 
-*Theorem 4.5*: noise of a K-norm mechanism, given that it lies on a line, is Laplace noise with the standard deviation
-sqrt(2) Delta_K / (eps |e|_K), so that smaller balls have less. Tables: in Example 3.1 by direction, (1), (2) and the
-hull (Corollary 4.9); entries that do not restrict each other (Corollaries 4.11, 4.12); counts (Example 3.6). Each
-standard deviation of Example 3.1 is held to draws of the package's samplers, those within a thin strip about the line.
-(Within a thin cone they are something else: a Gamma law of the dimension. The theorem conditions on strips.)
+*Theorem 4.5*: noise of a K-norm mechanism, given that it lies on a line with direction e, is Laplace noise with the
+standard deviation sqrt(2) Delta_K / (eps |e|_K), so smaller balls have less noise. Tables: Example 3.1 by direction,
+with (1), (2) and the hull (Corollary 4.9); entries that do not restrict each other (Corollaries 4.11, 4.12); counts
+(Example 3.6). Each standard deviation of Example 3.1 is compared with draws of the package's samplers within a thin
+strip around the line. (Draws within a thin cone have another law: a Gamma law that depends on the dimension. The
+theorem conditions on strips.)
 
-*Where the paper differs.* "l1 is optimal for counts" (Remark 4.15) holds where rows come and go. Where a row is
+*Differences from the paper.* "l1 is optimal for counts" (Remark 4.15) holds if rows are added or removed. If a row is
 replaced, the hull of {e_i - e_j, e_i, -e_j} is smaller than the l1 ball of radius 2: along (1, ..., 1) the noise of l1
-is twice as large. "Uniformly smaller variance" is of noise on a line. Variances as such are not ordered by containment:
-the last table has a body within another whose noise has twice the variance. The proof of Corollary 4.12 has the
-standard deviations upside down, and the largest entry below the mean of all; what it shows is right.
+is twice as large. "Uniformly smaller variance" is about noise on a line. Variances themselves are not ordered by
+containment: the last table has a body within another body whose noise has twice the variance. The proof of Corollary
+4.12 has the standard deviations upside down, and the largest entry below the mean of all entries; its result is right.
 
-Targets: 3.125, 2.268 and 2 to their last digit; (2) ordered linf, l2, l1 in every direction and (1) in none; the hull
-nowhere above any other; draws within 3 %; linf nowhere above l1 and l2 in Corollary 4.12, and a half of l1's variance
-for two entries; l1 that of the hull where rows come and go, and twice it along (1, ..., 1) where they are replaced.
+Targets: 3.125, 2.268 and 2 to the last digit; with (2), noise in every direction is ordered linf, l2, l1, and with (1)
+no two norms are ordered; the hull is nowhere above another norm; draws agree within 3 %; linf is nowhere above l1 and
+l2 in Corollary 4.12, and has half of the variance of l1 for two entries; l1 equals the hull if rows are added or
+removed, and is twice the hull along (1, ..., 1) if a row is replaced.
 
     python -m benchmarks.knorm_figure1 --seed 1 [--replicates 2000000] [--plot PATH]
 """
@@ -41,7 +44,7 @@ from privstats.mechanisms.additive import NORM_LAWS
 from privstats.mechanisms.additive.hull import HullLaw
 from privstats.sets.vectors import BoxProducts
 
-SET = BoxProducts(1, intercept=True, counted=False)  # x and x^2 of one x in [-1, 1]
+SET = BoxProducts(1, intercept=True, counted=False)  # moments x and x^2 of one predictor x in [-1, 1]
 HULL = HullLaw(np.ones(2), SET.pairs)
 ORDERS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 EXACT, BOUND = "(1)", "(2)"
@@ -51,13 +54,13 @@ Norm = Callable[[np.ndarray], np.ndarray]
 
 
 def boundary(points: int) -> np.ndarray:
-    """Return the upper right edge of S, where x = 1 becomes x' or x becomes -1; shape (points, 2)."""
+    """Return points on the upper right edge of S, where one row changes from x' to 1; shape (points, 2)."""
     u = np.linspace(0.0, 2.0, points)
     return np.column_stack([u, 2 - 2 * (1 - u) ** 2])
 
 
 def norms() -> dict[str, Norm]:
-    """Return the norms of Example 3.1."""
+    """Return the norms of Example 3.1 (l1, l2, linf and that of the hull) as functions of points."""
     lengths: dict[str, Norm] = {
         name: lambda points, order=order: np.linalg.norm(points, order, axis=1) for name, order in ORDERS.items()
     }
@@ -65,7 +68,7 @@ def norms() -> dict[str, Norm]:
 
 
 def sensitivities() -> dict[tuple[str, str], float]:
-    """Return (1), the largest norm of S, and (2), the norm of the largest entries."""
+    """Return, by norm, the sensitivity (1), the largest norm in S, and the bound (2), the norm of largest entries."""
     edge = boundary(400_001)
     found = {(name, EXACT): float(norm(edge).max()) for name, norm in norms().items()}
     found |= {(name, BOUND): float(np.linalg.norm([2.0, 2.0], order)) for name, order in ORDERS.items()}
@@ -73,7 +76,7 @@ def sensitivities() -> dict[tuple[str, str], float]:
 
 
 def line(degrees: float) -> np.ndarray:
-    """Return the unit vector in a direction, shape (1, 2)."""
+    """Return the unit vector at an angle to the first axis, shape (1, 2)."""
     angle = math.radians(degrees)
     return np.array([[math.cos(angle), math.sin(angle)]])
 
@@ -84,14 +87,14 @@ def on_the_line(sensitivity: float, length: float) -> float:
 
 
 def drawn(name: str, draws: np.ndarray, e: np.ndarray, expected: float) -> tuple[float, int]:
-    """Return the standard deviation of the draws near a line, and their number."""
+    """Return the standard deviation of the draws in a strip around the line e, and the number of these draws."""
     across = draws @ np.array([-e[0, 1], e[0, 0]])
     near = draws[np.abs(across) < STRIP * expected]
     return float((near @ e[0]).std()), len(near)
 
 
 def example(rng: np.random.Generator, size: int) -> list[str]:
-    """Print sensitivities and noise on lines in Example 3.1; return the targets missed."""
+    """Print sensitivities and noise on lines in Example 3.1; return the missed targets."""
     sizes, missed = sensitivities(), []
     rows = [(kind, *(f"{sizes[name, kind]:.4f}" for name in ORDERS)) for kind in (EXACT, BOUND)]
     print("Example 3.1: sensitivities, themselves (1) and bounded entry by entry (2)")
@@ -161,7 +164,7 @@ def longest_multiple(points: np.ndarray, e: np.ndarray) -> float:
 
 
 def counts(m: int = 4) -> list[str]:
-    """Print Example 3.6 under both relations: counts of m groups."""
+    """Print the noise of counts of m groups (Example 3.6) under both relations; return the missed targets."""
     missed, rows = [], []
     unit = np.eye(m)
     spaces = {
@@ -184,9 +187,9 @@ def counts(m: int = 4) -> list[str]:
 
 
 def contained() -> list[str]:
-    """Print a body within another, whose noise has less variance on each line and twice as much in all."""
+    """Print a body within another body: its noise has less variance on each line, and twice the variance in all."""
     radius = 1.01
-    # Uniform on [-1, 1] x [-.01, .01], within the diamond of that radius; E r^2 = 12 for r of Gamma(3) (Prop. 4.1).
+    # The strip [-1, 1] x [-.01, .01] lies within the diamond of this radius; E r^2 = 12 for r ~ Gamma(3) (Prop. 4.1).
     variances = 12 / 3, 12 * radius**2 / 6
     lines = on_the_line(1.0, 1.0), on_the_line(radius, 1.0)
     rows = [("the strip [-1, 1] x [-.01, .01]", f"{lines[0]:.3f}", f"{variances[0]:.3f}"),
@@ -197,7 +200,7 @@ def contained() -> list[str]:
 
 
 def plot(path: Path) -> None:
-    """Draw Figure 1, and the hull."""
+    """Draw Figure 1 and the hull of S."""
     figure, panels = new_figure(3)
     edge, sizes = boundary(401), sensitivities()
     u = np.concatenate([edge[:, 0], edge[::-1, 0], -edge[:, 0], -edge[::-1, 0]])

@@ -1,15 +1,16 @@
 """Figure 2 of Awan and Slavkovic (2021): logistic regression by objective perturbation, in three norms.
 
-Their Algorithm 3: m = 7 predictors U(-1, 1) without a constant, coefficients (0, -1, -1/2, -1/4, 0, 3/4, 3/2), n = 1e4
-rows, as their text has it (the caption says 1e5); figures are median L2 distances to the truth over the same 100 data
-sets. One row is replaced.
+Data by their Algorithm 3: m = 7 predictors U(-1, 1) without a constant, coefficients (0, -1, -1/2, -1/4, 0, 3/4, 3/2),
+n = 1e4 rows, as in their text (the caption says 1e5). The figure shows median L2 distances to the truth over the same
+100 data sets. One row is replaced.
 
-The norms l1, l2 and linf with half the budget for the linear term (q = 1/2), and linf with q = .85, have the penalty
-that the paper's proof asks for, ``(m / 4) / (exp(eps (1 - q)) - 1)`` (printed with ``exp(eps (q - 1))``, which is
-negative). "joint" is `dp_glm` with ``inference="none"``: another split, and the smaller penalty of `perturbation`.
+The norms l1, l2 and linf with half of the budget for the linear term (q = 1/2), and linf with q = .85, have the penalty
+that the paper's proof requires, ``(m / 4) / (exp(eps (1 - q)) - 1)`` (printed with ``exp(eps (q - 1))``, which makes it
+negative). "joint" is `dp_glm` with ``inference="none"``, which divides the budget differently and has the smaller
+penalty of `perturbation`.
 
-Targets: "joint" at most .36, .145 and .106 at eps = 1/8, 1/2 and 2, figures of one seed, plus 3 standard errors of
-medians.
+Targets: the median distance of "joint" is at most .36, .145 and .106 at eps = 1/8, 1/2 and 2 (figures of one seed),
+plus 3 standard errors of medians.
 
     python benchmarks/knorm_figure2.py --seed 1 [--replicates 100] [--plot PATH]
 """
@@ -47,7 +48,7 @@ DOMAIN = ps.Domain({**dict.fromkeys(NAMES, (-1, 1)), "y": (0, 1)}, complete=True
 
 
 class Apart(Logistic):
-    """The logistic loss, of which slope and curvature are bounded apart: the paper's penalty."""
+    """The logistic loss with separate bounds on slope and curvature, which give the paper's penalty."""
 
     frontier = RowLoss.frontier
 
@@ -59,12 +60,12 @@ def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the rows (weight, x, y, offset) that objective perturbation takes."""
+    """Return the rows (weight, x, y, offset), the input of objective perturbation."""
     return np.column_stack([np.ones(N), x, y, np.zeros(N)])
 
 
 def by_paper(norm: str, split: float, x: np.ndarray, y: np.ndarray, eps: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the estimate with slope and curvature bounded apart."""
+    """Return the estimate by objective perturbation with separate bounds on slope and curvature."""
     longest = math.sqrt(M)
     within = WeightedLosses(M, Apart(), {"l1": float(M), "l2": longest, "linf": 1.0}[norm], M, longest, geometry=norm)
     rows = SimpleNamespace(scan=lambda function: [function(as_rows(x, y))])
@@ -72,14 +73,14 @@ def by_paper(norm: str, split: float, x: np.ndarray, y: np.ndarray, eps: float, 
 
 
 def jointly(x: np.ndarray, y: np.ndarray, eps: float, rng: np.random.Generator, **options: Any) -> np.ndarray:
-    """Return dp_glm's estimate."""
+    """Return the coefficients of a fit by dp_glm, which has joint bounds on slope and curvature."""
     data = pd.DataFrame(x, columns=NAMES).assign(y=y)
     given = {"mech": "objpert", "inference": "none", "domain": DOMAIN, "rng": rng, **options}
     return ps.dp_glm("y ~ 0 + " + " + ".join(NAMES), data, eps, **given).params.to_numpy()
 
 
 def misses(joint: dict[float, np.ndarray]) -> list[str]:
-    """Return the targets missed by distances of "joint", by eps; NaN misses them."""
+    """Return the targets missed by the distances of "joint", by eps; NaN counts as a miss."""
     missed = []
     for eps, most in TARGETS.items():
         low, median, high = np.quantile(joint[eps], (0.25, 0.5, 0.75))
@@ -90,7 +91,7 @@ def misses(joint: dict[float, np.ndarray]) -> list[str]:
 
 
 def mle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the estimate without privacy."""
+    """Return the maximum likelihood estimate, without privacy."""
     return sm.Logit(y, x).fit(disp=0).params
 
 
@@ -120,7 +121,7 @@ def main() -> int:
 
 
 def plot(medians: dict[str, np.ndarray], zero: float, path: Path) -> None:
-    """Draw the medians by budget."""
+    """Draw median distances to the truth against eps."""
     figure, (panel,) = new_figure(1)
     for name, style in STYLES.items():
         panel.loglog(BUDGETS, medians[name], style, markersize=4, label=name)

@@ -1,21 +1,23 @@
 """Figure 3 of Awan and Slavkovic (2021): share of slopes that K-norm noise leaves inside their non-private intervals.
 
-Their Algorithm 4: p = 5 predictors U(-1, 1), coefficients (0; -1.5, -.75, 0, .75, 1.5), N(0, 1) errors; n = 1e4 and
-1e6; the estimate is (5), the normal equations of noisy moments, without repair; counted are slopes inside the 95 %
-interval of least squares. Drawn twice.
+Data by their Algorithm 4: p = 5 predictors U(-1, 1), coefficients (0; -1.5, -.75, 0, .75, 1.5), N(0, 1) errors; n = 1e4
+and 1e6. The estimate is (5), from the normal equations of noisy moments without repair. The figure shows the share of
+slopes inside the 95 % interval of least squares, in two versions.
 
-*The paper's version* needs abs(Y) <= 1 and does not say how: taken here to divide by the largest abs(Y) of the data,
-one person's value, which is *not private*. *The honest version* divides by a public bound of 6, beyond which 1 of 1e4
-responses lie and are clipped. Both release y^2 as well, 27 entries against the paper's 26: intervals need it.
+*The paper's version* needs abs(Y) <= 1 and does not say how to get it: here the response is divided by the largest
+abs(Y) of the data, one person's value, which is *not private*. *The honest version* divides by a public bound of 6; 1
+in 1e4 responses lies beyond the bound and is clipped. Both versions also release y^2, 27 entries instead of the paper's
+26, because intervals need it.
 
-Noise: "l1 crude", the paper's l1, with dim * Delta_inf for its sensitivity; "l1", with the tight one; "linf"; "K",
-which the paper calls optimal and takes for the convex hull of the differences: it is valid, but larger than that
-hull; "matrixt", of this package. That linf needs half the budget of l1, as the paper says, is mostly the crude
+Noise: "l1 crude", the paper's l1, with the sensitivity dim * Delta_inf; "l1", with the tight sensitivity; "linf"; "K",
+which the paper calls optimal and takes for the convex hull of the differences: it is valid, but larger than this hull;
+"matrixt", of this package. The paper says that linf needs half the budget of l1: this is mostly due to the crude
 sensitivity.
 
-Targets: linf and K of the paper's version within .02 and 3.5 Monte Carlo standard errors (both runs') of a reference
-implementation, and of the honest one not below it by more (at n = 1e6 the largest abs(Y) is above 7, and the honest
-version is the better one); in both l1 crude not above linf, matrixt not below it, each up to 2 standard errors.
+Targets: in the paper's version, linf and K are within .02 and 3.5 Monte Carlo standard errors (of both runs) of a
+reference implementation, and in the honest version they are not below it by more (at n = 1e6 the largest abs(Y) is
+above 7, and the honest version is better); in both versions l1 crude is not above linf, and matrixt is not below linf,
+each up to 2 standard errors.
 
     python benchmarks/knorm_figure3.py --seed 1 [--replicates 200] [--n 10000 1000000] [--plot PATH]
 """
@@ -40,14 +42,14 @@ VERSIONS = {
     "honest": f"public abs(Y) <= {R:g}",
 }
 BLOCK = 250_000
-# proportions of a reference implementation in 200 replicates, by eps
+# shares of slopes of a reference implementation in 200 replicates, by eps
 REFERENCE = {
     (10_000, "linf"): (0.023, 0.050, 0.099, 0.172, 0.370, 0.688, 0.988),
     (10_000, "K"): (0.024, 0.031, 0.079, 0.184, 0.378, 0.696, 0.977),
     (1_000_000, "linf"): (0.187, 0.361, 0.701, 0.996, 1.0, 1.0, 1.0),
     (1_000_000, "K"): (0.185, 0.371, 0.715, 0.991, 1.0, 1.0, 1.0),
 }
-Proportions = dict[str, np.ndarray]  # by law, shape (replicates, budgets)
+Proportions = dict[str, np.ndarray]  # shares of slopes by law, shape (replicates, budgets)
 
 
 def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
@@ -66,7 +68,7 @@ def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, floa
 
 
 def intervals(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return least squares and the half-lengths of its 95 % intervals, each of shape (m, p + 1)."""
+    """Return least-squares estimates and the half-lengths of their 95 % intervals, each of shape (m, p + 1)."""
     inverse = np.linalg.inv(moments[:, :-1, :-1])
     theta = by_normal_equations(moments)
     squares = moments[:, -1, -1] - (theta * moments[:, :-1, -1]).sum(axis=1)
@@ -75,7 +77,7 @@ def intervals(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def proportions(n: int, replicates: int, seed: int) -> tuple[dict[str, Proportions], float]:
-    """Return, by version and law, the share of slopes inside their intervals; and how often the truth is there."""
+    """Return, by version and law, the share of private slopes inside the intervals; and the share of true slopes."""
     rng = np.random.default_rng([seed, n])
     drawn = [draw(n, rng) for _ in range(replicates)]
     raw, clipped = np.array([one[0] for one in drawn]), np.array([one[1] for one in drawn])
@@ -99,17 +101,17 @@ def proportions(n: int, replicates: int, seed: int) -> tuple[dict[str, Proportio
 
 
 def doubt(shares: np.ndarray) -> np.ndarray:
-    """Return Monte Carlo standard errors of the means over replicates."""
+    """Return Monte Carlo standard errors of the mean shares over replicates."""
     return shares.std(axis=0, ddof=1) / math.sqrt(len(shares))
 
 
 def misses(n: int, version: str, found: Proportions) -> list[str]:
-    """Return the targets missed by a version at n."""
+    """Return the missed targets of a version at n rows."""
     missed = []
     for name in ("linf", "K"):
         if (n, name) in REFERENCE:
             mean, wanted = found[name].mean(axis=0), np.array(REFERENCE[n, name])
-            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # if none was a miss, or all were
+            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # in case all replicates agree
             room = 0.02 + 3.5 * math.sqrt(2) * np.maximum(doubt(found[name]), binomial)
             off = wanted - mean
             bad = (np.abs(off) if version == "paper" else off) > room
@@ -125,7 +127,7 @@ def misses(n: int, version: str, found: Proportions) -> list[str]:
 
 
 def plot(cells: dict[int, tuple[dict[str, Proportions], float]], path: Path) -> None:
-    """Draw the honest version, the paper's as dashed lines."""
+    """Draw the shares against eps: solid lines for the honest version, dotted lines for the paper's."""
     figure, panels = new_figure(len(cells))
     for panel, (n, (found, truth)) in zip(panels, cells.items(), strict=True):
         for k, name in enumerate(LAWS):

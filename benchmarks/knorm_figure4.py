@@ -1,21 +1,23 @@
 """Figure 4 of Awan and Slavkovic (2021): house prices by K-norm noise, with and without a ridge.
 
-Drawn is the L2 distance of private coefficients from least squares, all columns scaled to [-1, 1]: by the normal
-equations (5), and by a ridge (6) of 16 d / eps with d = p (p + 5) / 2 + 1, the number of the paper's moments. Twelve
-predictors and the log of the price, on synthetic sales with the paper's columns (`make_housing`, 235,760 rows: the
-paper's are not public) and on King County's, where that file is found. The horizontal line is the zero vector, which
-needs no data.
+The figure shows the L2 distance of private coefficients from least squares, with all columns scaled to [-1, 1]: by the
+normal equations (5), and by a ridge (6) of 16 d / eps with d = p (p + 5) / 2 + 1, the number of moments in the paper.
+The models have twelve predictors and the log of the price, on synthetic sales with the paper's columns (`make_housing`,
+235,760 rows; the paper's sales are not public) and on sales in King County, if the file is found. The horizontal line
+is the zero vector, which needs no data.
 
-*The paper's scaling is not private*: it moves the .0001 and .9999 quantiles of the data, the values of a few houses,
-to -1 and 1. (It also drops the dearest and the largest houses first and counts what is left, which makes the number of
-rows private too; that is not repeated here.) *The honest scaling* uses bounds declared from public knowledge, which
-are wider, so that the noise is larger against them; distances under one scaling are not those under the other.
+*The paper's scaling is not private*: it moves the .0001 and .9999 quantiles of the data, the values of a few houses, to
+-1 and 1. (The paper also first drops the most expensive and the largest houses and counts the remaining rows, so that
+the number of rows is private too; this is not repeated here.) *The honest scaling* uses bounds declared from public
+knowledge; they are wider, so the noise is larger relative to them. Distances under the two scalings are not comparable.
 
-Noise as in `knorm_figure3`; "matrixt grouped" leaves the five county dummies 0 and 1 and knows that at most one is 1,
-as dp_lm does, and its coefficients are mapped back to the others' scale. `dp_lm(ridge=)` is (6) on honest bounds.
+Noise as in `knorm_figure3`. "matrixt grouped" codes the five county dummies as 0 and 1 and uses that at most one of
+them is 1, as dp_lm does; its coefficients are mapped back to the scale of the other laws. `dp_lm(ridge=)` is (6) on
+honest bounds.
 
-Targets, by (5): at each eps the median of linf not above that of l1 crude, that of matrixt not above that of linf, each
-up to 2 standard errors where the better of the two beats the zero vector; that of K within 15 % of linf there.
+Targets, by (5), at each eps at which the better of two laws beats the zero vector: the median distance of linf is not
+above that of l1 crude, and that of matrixt not above that of linf, each up to 2 standard errors; that of K is within 15
+% of that of linf.
 
     python benchmarks/knorm_figure4.py --seed 1 [--replicates 200] [--plot PATH]
 """
@@ -42,7 +44,7 @@ QUANTILES = (0.0001, 0.9999)
 
 
 class Sales(NamedTuple):
-    """Columns of numbers, the response last, and public bounds of each; dummies come before the response."""
+    """Numeric columns with public bounds: predictors, then dummies if there are any, then the response."""
 
     values: np.ndarray
     low: np.ndarray
@@ -62,7 +64,7 @@ def made_up(n: int, seed: int) -> Sales:
 
 
 def king_county() -> Sales:
-    """Return King County's sales, with as many predictors."""
+    """Return the sales in King County, with twelve predictors."""
     data, domain = load_housing()
     logged = ["sqft_lot", "sqft_living"]
     plain = ["lat", "long", "yr_built", "bedrooms", "bathrooms", "floors", "waterfront", "view", "condition", "grade"]
@@ -76,7 +78,7 @@ def king_county() -> Sales:
 
 
 def sets(options_rows: int, seed: int) -> Iterator[tuple[str, Sales]]:
-    """Yield the data sets that are here."""
+    """Yield the name and the data of each available data set."""
     yield "made-up sales", made_up(options_rows, seed)
     try:
         yield "King County", king_county()
@@ -92,7 +94,7 @@ def scaled(sales: Sales, honest: bool) -> np.ndarray:
 
 
 def grouped(rows: np.ndarray, dummies: int) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Return rows with dummies 0 and 1, the map of their coefficients back to dummies -1 and 1, and the group."""
+    """Return rows with dummies 0 and 1, the matrix that maps coefficients back to dummies -1 and 1, and the dummies."""
     p = rows.shape[1] - 2
     group = tuple(range(p + 1 - dummies, p + 1))
     apart, back = rows.copy(), np.eye(p + 1)
@@ -102,7 +104,7 @@ def grouped(rows: np.ndarray, dummies: int) -> tuple[np.ndarray, np.ndarray, tup
 
 
 class Distances(NamedTuple):
-    """Distances to least squares: by law and estimator ("(5)", "(6)"), shape (replicates, budgets); of zero."""
+    """L2 distances to least squares by law and estimator ("(5)" or "(6)"), shape (replicates, budgets); of zero."""
 
     found: dict[tuple[str, str], np.ndarray]
     zero: float
@@ -110,7 +112,7 @@ class Distances(NamedTuple):
 
 
 def distances(sales: Sales, honest: bool, replicates: int, rng: np.random.Generator) -> Distances:
-    """Release the moments `replicates` times at each eps by each law."""
+    """Return the distances of private coefficients from least squares, in `replicates` releases by each law and eps."""
     rows = scaled(sales, honest)
     p = rows.shape[1] - 2
     moments = rows.T @ rows
@@ -138,7 +140,7 @@ def doubt(values: np.ndarray) -> np.ndarray:
 
 
 def misses(title: str, result: Distances) -> list[str]:
-    """Return the targets missed on a data set."""
+    """Return the missed targets on a data set."""
     missed = []
     median = {name: np.median(result.found[name, "(5)"], axis=0) for name in LAWS}
     error = {name: doubt(result.found[name, "(5)"]) for name in LAWS}

@@ -1,16 +1,17 @@
-"""The local model against one trusted party: errors by number of rows, and coverage of intervals.
+"""The local model compared with one trusted party: errors by number of rows, and coverage of intervals.
 
-x1, x2 ~ U(-1, 1), y = .3 + .7 x1 - .5 x2 + N(0, .4^2), declared within (-1, 1) and (-3, 3). Errors are distances to the
-estimate without privacy, the root of the same Huber-Mallows score:
+Data: x1, x2 ~ U(-1, 1), y = .3 + .7 x1 - .5 x2 + N(0, .4^2), with declared bounds (-1, 1) and (-3, 3). Errors are
+distances to the estimate without privacy, the root of the same Huber-Mallows score:
 
-- *local*: `local_gradient_descent`, 20 steps of size .5. Each row brings noise of its own.
-- *central*: the same score averaged by one party, who adds one draw of noise a step, of sd 2 B sqrt(K) / (n mu); 60
-  steps, after which the start has no effect.
-- *newton*: ``dp_lm(loss="huber", mech="newton")`` against itself at mu = 1e4, on some of the data sets.
+- *local*: `local_gradient_descent`, 20 steps of size .5. Each row adds noise of its own.
+- *central*: one party averages the same score and adds one draw of noise in each of K = 60 steps, of sd 2 B sqrt(K) /
+  (n mu), where B bounds the length of a row's score; after 60 steps the start has no effect.
+- *newton*: ``dp_lm(loss="huber", mech="newton")`` compared with itself at mu = 1e4, on some of the data sets.
 
-Targets: the log-log slope of the root mean square error is -1/2 +- .05 (local), -1 +- .05 (central), and -1 +- .2
-(newton, of fewer data sets, and whose first stage costs more at small n). Intervals of level .95 cover .93 to .97: of
-local descent where noise is nearly all of the error and where it is half, of randomised response (eps = .5 and 3).
+Targets: the log-log slope of the root mean square error on n is -1/2 +- .05 (local), -1 +- .05 (central), and -1 +- .2
+(newton, with fewer data sets and a first stage that costs more at small n). Intervals of level .95 cover .93 to .97:
+for local descent if noise is nearly all of the error and if it is half of the error, and for randomised response (eps =
+.5 and 3).
 
     python -m benchmarks.local_model --seed 1 [--replicates 160]
 """
@@ -37,25 +38,25 @@ MU, STEPS, STEP_SIZE, LENGTH = (
     20,
     0.5,
     2.0,
-)  # LENGTH: of a row in its scales, squared, up to which it counts in full
+)  # LENGTH: squared length of a scaled row up to which the row has full weight
 CENTRAL_STEPS = 60
 SIZES = (1000, 3000, 10_000, 30_000, 100_000)
 EXACT_MU = 1e4
-NEWTONS = 8  # data sets for each one that newton fits
+NEWTONS = 8  # newton fits one data set of this number
 SLOPES = {"local": (-0.5, 0.05), "central": (-1.0, 0.05), "newton": (-1.0, 0.2)}
 TRUTH = np.array([0.3, 0.7, -0.5])
 NAMES = ["x1", "x2"]
 FORMULA = "y ~ x1 + x2"
 DOMAIN = ps.Domain({"x1": (-1, 1), "x2": (-1, 1), "y": (-3, 3)}, complete=True)
-SCALES = np.array([3 / math.sqrt(3), 3.0, 3.0])  # coefficients of columns in their scales, in the user's units
+SCALES = np.array([3 / math.sqrt(3), 3.0, 3.0])  # factors from coefficients of scaled columns to the user's units
 DESCENTS = ((2000, 8.0, 8), (20_000, 50.0, 6))  # rows, mu, replicates as a multiple of `--replicates`
-RESPONSES = ((1000, 0.5, 20), (1000, 3.0, 20))  # answers, eps, the same
-SHARE = 0.3  # of yes
+RESPONSES = ((1000, 0.5, 20), (1000, 3.0, 20))  # answers, eps, replicates as a multiple of `--replicates`
+SHARE = 0.3  # share of the answer yes
 COVERED = (0.93, 0.97)
 
 
 class Errors(NamedTuple):
-    """Distances to the estimate without privacy; newton's is NaN where it was not run."""
+    """Distances to the estimate without privacy; NaN for newton if it was not run on the data set."""
 
     local: float
     central: float
@@ -63,14 +64,14 @@ class Errors(NamedTuple):
 
 
 def draw(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return a data set."""
+    """Return a data set of n rows."""
     X = rng.uniform(-1, 1, (n, 2))
     y = TRUTH[0] + X @ TRUTH[1:] + 0.4 * rng.standard_normal(n)
     return pd.DataFrame(X, columns=NAMES).assign(y=y)
 
 
 class Rows(NamedTuple):
-    """Rows in their scales, the intercept first."""
+    """Scaled predictors (the intercept first), scaled responses, and Mallows weights."""
 
     x: np.ndarray
     y: np.ndarray
@@ -78,21 +79,21 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, data: pd.DataFrame) -> Rows:
-        """Return the rows with their weights."""
+        """Return the scaled rows of a data set and their weights."""
         x = np.column_stack([np.ones(len(data)), math.sqrt(3) * data[NAMES].to_numpy()])
         return cls(x, data["y"].to_numpy() / SCALES[0], np.minimum(1, LENGTH / (x**2).sum(axis=1)))
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return the mean gradient."""
+        """Return the mean gradient of the Huber-Mallows loss at theta."""
         return -self.x.T @ (self.w * np.clip(self.y - self.x @ theta, -HUBER, HUBER)) / len(self.x)
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Return the mean curvature."""
+        """Return the mean Hessian of the Huber-Mallows loss at theta."""
         return self.x.T @ (self.x * (self.w * (np.abs(self.y - self.x @ theta) < HUBER))[:, None]) / len(self.x)
 
 
 def without_privacy(rows: Rows) -> np.ndarray:
-    """Return the root of the score, by Newton's method."""
+    """Return the root of the Huber-Mallows score, by Newton's method."""
     theta = np.zeros(len(TRUTH))
     for _ in range(20):
         theta = theta - np.linalg.solve(rows.hessian(theta), rows.gradient(theta))
@@ -100,7 +101,7 @@ def without_privacy(rows: Rows) -> np.ndarray:
 
 
 def by_one_party(rows: Rows, mu: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the last iterate of noisy gradient descent where rows are held together."""
+    """Return the last iterate of noisy gradient descent by one party that holds all rows."""
     theta = np.zeros(len(TRUTH))
     sd = 2 * HUBER * math.sqrt(LENGTH * CENTRAL_STEPS) / (len(rows.x) * mu)
     for _ in range(CENTRAL_STEPS):
@@ -109,18 +110,18 @@ def by_one_party(rows: Rows, mu: float, rng: np.random.Generator) -> np.ndarray:
 
 
 def descend(data: pd.DataFrame, mu: float, rng: np.random.Generator) -> Any:
-    """Return the local fit."""
+    """Return the fit by noisy gradient descent in the local model."""
     return ps.local.local_gradient_descent(FORMULA, data, mu, domain=DOMAIN, steps=STEPS, step_size=STEP_SIZE, rng=rng)
 
 
 def newton(data: pd.DataFrame, mu: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the coefficients of the package's own robust regression."""
+    """Return the coefficients of robust regression by dp_lm."""
     fit = ps.dp_lm(FORMULA, data, mu=mu, domain=DOMAIN, loss="huber", mech="newton", rng=rng)
     return fit.params.to_numpy()
 
 
 def errors(number: int, n: int, seed: int) -> Errors:
-    """Draw a data set and fit it."""
+    """Draw a data set and return the error of each method."""
     rng = np.random.default_rng([seed, n, number])
     data = draw(n, rng)
     rows = Rows.of(data)
@@ -133,7 +134,7 @@ def errors(number: int, n: int, seed: int) -> Errors:
 
 
 def hits_of_descent(number: int, n: int, mu: float, seed: int) -> tuple[list[bool], float, float]:
-    """Return which intervals cover the truth, the first slope's length, and the share of noise in its variance."""
+    """Return whether each interval covers the truth, and the length and the noise share of the first slope."""
     rng = np.random.default_rng([seed, n, number, 1])
     fit = descend(draw(n, rng), mu, rng)
     low, high = fit.conf_int().to_numpy().T
@@ -141,7 +142,7 @@ def hits_of_descent(number: int, n: int, mu: float, seed: int) -> tuple[list[boo
 
 
 def hits_of_response(number: int, n: int, eps: float, seed: int) -> tuple[list[bool], float, float]:
-    """Return whether the interval covers the truth, its length, and the share of lies in the variance."""
+    """Return whether the interval covers the truth, its length, and the variance share of the randomisation."""
     rng = np.random.default_rng([seed, n, number, 2])
     fit = ps.local.randomized_response(rng.uniform(size=n) < SHARE, eps, rng=rng)
     low, high = fit.conf_int()
@@ -149,7 +150,7 @@ def hits_of_response(number: int, n: int, eps: float, seed: int) -> tuple[list[b
 
 
 def slope(sizes: tuple[int, ...], values: list[float]) -> float:
-    """Return the log-log slope."""
+    """Return the least-squares slope of log values on log sizes."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
@@ -172,7 +173,7 @@ def falls(pool: ProcessPoolExecutor, replicates: int, seed: int) -> list[str]:
 
 
 def covers(pool: ProcessPoolExecutor, replicates: int, seed: int) -> list[str]:
-    """Print coverages; return the targets that are missed."""
+    """Print coverages of intervals in the local model; return the targets that are missed."""
     lines, missed = [], []
     cells: list[tuple[str, Callable[..., Any], int, str, float, int]] = [
         *(("local descent", hits_of_descent, n, "mu", mu, times) for n, mu, times in DESCENTS),

@@ -1,8 +1,9 @@
 """Moments of designs with factors of many levels: share given, coverage and length of intervals.
 
-Populations are resampled, the truth is the fit on all of their rows; lengths are in those of least squares without
-privacy. Houses and vocabulary need `PRIVSTATS_DATA`. Targets: `GIVEN` of the coefficients are given, and `COVERED` of
-these are covered, less three standard errors (over samples, as all levels are compared with one).
+Samples are drawn from a population, and the truth is the fit to all its rows; lengths are relative to least squares
+without privacy. Houses and vocabulary need the folder `PRIVSTATS_DATA`. Targets: a share `GIVEN` of the coefficients is
+given, and a share `COVERED` of the given coefficients is covered, up to three standard errors (over samples, because
+all levels are compared with one level).
 
     python -m benchmarks.many_levels --seed 1 --replicates 12
 """
@@ -46,7 +47,7 @@ def made_up(levels: int, numbers: int, rng: np.random.Generator) -> tuple[pd.Dat
 
 
 def populations(rng: np.random.Generator) -> Iterator[tuple[str, pd.DataFrame, str, dict[str, Any]]]:
-    """Yield name, rows, formula and domain of each population that is there."""
+    """Yield name, rows, formula and domain of each available population."""
     yield "6 levels, 4 numbers", *made_up(6, 4, rng)
     yield "20 levels", *made_up(20, 1, rng)
     yield "60 levels", *made_up(60, 1, rng)

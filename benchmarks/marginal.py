@@ -1,13 +1,13 @@
-"""Coverage of marginal means, comparisons and slopes where the model is wrong: row by row, and of all rows at once.
+"""Coverage of marginal means, comparisons and slopes if the model is wrong: for each row, and for all rows together.
 
     python -m benchmarks.marginal --seed 1 --replicates 100
 
-The population's mean is curved and its errors vary where the model is linear, and one level of a factor is rare. The
-truth of each quantity is that of the whole population's fit by statsmodels, at the same grid. Samples are drawn with
-replacement. A target is missed where intervals that are given cover less often than .93 (`each`: single intervals;
-`all`: simultaneous ones, all rows of a table that are given at once), by more than 2.6 standard errors over samples.
-`first` has no target: estimate +- 1.96 std errors, as if no mean were curved and nothing clipped.
-The script exits with 1 if a target is missed.
+The mean of the population is curved although the model is linear, its errors are heteroskedastic, and one level of a
+factor is rare. The truth of each quantity is its value in the fit of statsmodels to the whole population, on the same
+grid. Samples are drawn with replacement. A target is missed if given intervals cover less often than .93, by more than
+2.6 standard errors over samples (`each`: single intervals; `all`: simultaneous intervals, for all given rows of a table
+together). `first` has no target: estimate +- 1.96 std errors, without allowance for curvature and clipping. The script
+exits with 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MODELS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "glm": ("z ~ x + C(g) + C(h)", {"family": "binomial"}),
 }
 CELLS = ((1000, {"eps": 1.0}), (1000, {"eps": 2.0}), (3000, {"mu": 0.5}), (5000, {"mu": 10.0}))
-AT = (0.5, 2.0, 3.5)  # at the last one the mean of the logit is flat
-Z = 1.96  # std errors of a first-order interval
-STEP = 1e-4  # of slopes without privacy
+AT = (0.5, 2.0, 3.5)  # at the last value the logistic mean is flat
+Z = 1.96  # half-length of a first-order interval, in std errors
+STEP = 1e-4  # step of central differences for slopes without privacy
 WHOLE = 50_000
 
 
@@ -49,7 +49,7 @@ def rows_of(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def truths(model: str, rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return the quantities of the population's fit, in the order of the tables."""
+    """Return means, comparisons and slopes in the fit to the population, in the order of the tables."""
     formula, options = MODELS[model]
     fit = smf.glm(formula, rows, family=sm.families.Binomial()).fit() if options else smf.ols(formula, rows).fit()
 
@@ -66,7 +66,7 @@ def truths(model: str, rows: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def tables(fit: ps.Results) -> dict[str, Callable[[bool], pd.DataFrame]]:
-    """Return the tables that are measured, by name: functions of `simultaneous`."""
+    """Return the measured tables by name, as functions of the argument `simultaneous`."""
     at = {"x": AT}
     return {
         "means": lambda together: fit.means("g", at=at, simultaneous=together).frame,
@@ -78,7 +78,7 @@ def tables(fit: ps.Results) -> dict[str, Callable[[bool], pd.DataFrame]]:
 def measured(
     model: str, n: int, promise: Mapping[str, float], replicates: int, seed: int, **call: Any
 ) -> dict[str, pd.DataFrame]:
-    """Return for each table a row a sample: shares that cover, at first order, all at once, and the share given."""
+    """Return, by table, one row for each sample: coverage (single, first-order, simultaneous) and share given."""
     whole = rows_of(np.random.default_rng(seed), WHOLE)
     truth, (formula, options) = truths(model, whole), MODELS[model]
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in truth}

@@ -1,11 +1,12 @@
-"""Medians by dataset distance, rank and smooth sensitivity: shared parts of the benchmarks of the Duff paper.
+"""Medians by dataset distance, rank and smooth sensitivity: functions shared by the benchmarks of the Duff paper.
 
-Errors are exact expectations where a density is known: of Duff and the rank mechanism over their runs of grid points,
-of noise from its distribution function, clipped to the public range as in Gillenwater and Munoz Medina (2020).
+Errors are exact expectations: for Duff and the rank mechanism from the probabilities of runs of grid points, for noise
+from its distribution function, clipped to the public range as in Gillenwater and Munoz Medina (2020).
 
-The baselines are of two kinds: "paper" as they state them, and this package's, which promise the same for less noise.
-Those of the paper are not in the package: the first two are valid but loose. LaplaceLN with a sigma that the data chose
-is not known to be private at all: the proof for data-tuned beta holds for one shape of noise only.
+The baselines are of two kinds: "paper", as stated there, and those of this package, with the same guarantee and less
+noise. The baselines of the paper are not in the package: the first two are valid but loose. LaplaceLN with a sigma
+chosen from the data is not known to be private: the proof for a beta chosen from the data holds only if the shape of
+the noise is fixed.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from privstats.privacy.promise import ApproxDP, PureDP
 LEVEL = 0.5
 RELATIONS = ("replace", "add_remove")
 DUFF, RANK = "Duff", "rank"
-HALF = {"replace": 1.0, "add_remove": 0.5}  # largest change of the error of the median's interpolated rank by one row
+HALF = {"replace": 1.0, "add_remove": 0.5}  # largest change of an answer's distance in ranks from the median by one row
 NODES, MASS = np.polynomial.hermite_e.hermegauss(60)
 
 
 class Range(NamedTuple):
-    """A public range and the grid in it."""
+    """A public range and the step of its grid."""
 
     low: float
     high: float
 
     @property
     def step(self) -> float:
-        """2^-24 of the range, or a little less: a power of 2."""
+        """Step of the grid: the largest power of 2 that is at most 2^-24 of the width."""
         return 2.0 ** math.floor(math.log2(self.high - self.low) - 24)
 
 
 class Noise(NamedTuple):
-    """``scale Z``: Z Cauchy (`sigma` None), or Laplace times exp(sigma N(0, 1))."""
+    """Noise ``scale Z`` with Z Cauchy (if `sigma` is None), or Laplace times exp(sigma N(0, 1))."""
 
     scale: float
     sigma: float | None
@@ -61,7 +62,7 @@ class Noise(NamedTuple):
         return float(MASS @ (scales * -np.expm1(-room / scales)) / MASS.sum())
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw."""
+        """Return `size` draws of the noise."""
         if self.sigma is None:
             return self.scale * rng.standard_cauchy(size)
         return self.scale * rng.laplace(size=size) * np.exp(self.sigma * rng.standard_normal(size))
@@ -69,14 +70,14 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Pairs (alpha, beta) among which the data choose, with the sigma of each; noise ``S_beta / alpha Z``."""
+    """Pairs (alpha, beta), and a sigma for each pair; the data choose one pair, with noise ``S_beta / alpha Z``."""
 
     alphas: np.ndarray
     betas: np.ndarray
     sigmas: np.ndarray | None
 
     def noise(self, moves: np.ndarray) -> Noise:
-        """Return the noise with the least mean, before clipping: the mean of exp(sigma N(0, 1)) is e^(sigma^2 / 2)."""
+        """Return the noise whose scale times e^(sigma^2 / 2), the mean of exp(sigma N(0, 1)), is smallest."""
         log_scale = smooth(moves, self.betas) - np.log(self.alphas)
         spread = 0.0 if self.sigmas is None else self.sigmas**2 / 2
         best = int(np.argmin(log_scale + spread))
@@ -84,37 +85,37 @@ class Calibration:
 
 
 def among(alphas: np.ndarray, betas: np.ndarray, sigmas: np.ndarray | None) -> Calibration:
-    """Return the pairs with a noise."""
+    """Return the calibration of the pairs with a positive alpha."""
     usable = alphas > 0
     return Calibration(alphas[usable], betas[usable], None if sigmas is None else sigmas[usable])
 
 
 def cauchy_paper(eps: float, delta: float) -> Calibration:
-    """Return the pair of their Proposition 3: alpha = beta = eps / 6."""
+    """Return the calibration of Cauchy noise by Proposition 3 of the paper: alpha = beta = eps / 6."""
     return Calibration(np.array([eps / 6]), np.array([eps / 6]), None)
 
 
 def cauchy_exact(eps: float, delta: float) -> Calibration:
-    """Return the pair of the package."""
+    """Return the calibration of Cauchy noise in this package."""
     return among(*SmoothCauchy().curve(PureDP(eps)), None)
 
 
 def laplace_paper(eps: float, delta: float) -> Calibration:
-    """Return the pair of their Proposition 2: eps >= alpha + (e^beta - 1) log(1 / delta) - beta."""
+    """Return the calibration of Laplace noise by the paper: eps >= alpha + (e^beta - 1) log(1 / delta) - beta."""
     betas = admissible.betas(eps)
     return among(eps + betas - np.expm1(betas) * math.log(1 / delta), betas, np.zeros_like(betas))
 
 
 def laplace_exact(eps: float, delta: float) -> Calibration:
-    """Return the pair of the package."""
+    """Return the calibration of Laplace noise in this package."""
     alphas, betas = SmoothLaplace().curve(ApproxDP(eps, delta))
     return among(alphas, betas, np.zeros_like(betas))
 
 
 def laplace_ln(c: float, eps: float) -> Calibration:
-    """Return the pair of Bun and Steinke (2019), Proposition 3: ``beta / sigma + e^(1.5 sigma^2) alpha <= c``.
+    """Return pairs by Bun and Steinke (2019), Proposition 3: ``beta / sigma + e^(1.5 sigma^2) alpha <= c``.
 
-    sigma has the least variance and solves ``5 c sigma^3 / beta - 5 sigma^2 - 1 = 0``: it has one positive root.
+    sigma minimises the variance and is the only positive root of ``5 c sigma^3 / beta - 5 sigma^2 - 1 = 0``.
     """
     betas = admissible.betas(eps)
     roots = [np.roots([5 * c / beta, -5.0, 0.0, -1.0]) for beta in betas]
@@ -123,18 +124,21 @@ def laplace_ln(c: float, eps: float) -> Calibration:
 
 
 def laplace_ln_paper(eps: float, delta: float) -> Calibration:
-    """Convert by Bun and Steinke (2019), Lemma 9, as the paper says: ``eps = c^2 / 2 + c sqrt(2 log(1 / delta))``."""
+    """Return the calibration of LaplaceLN noise by the paper.
+
+    The conversion is Bun and Steinke (2019), Lemma 9: ``eps = c^2 / 2 + c sqrt(2 log(1 / delta))``.
+    """
     tail = 2 * math.log(1 / delta)
     return laplace_ln(math.sqrt(tail + 2 * eps) - math.sqrt(tail), eps)
 
 
 def laplace_ln_unconverted(eps: float, delta: float) -> Calibration:
-    """Take concentrated privacy of c = eps for (eps, delta), without a conversion. Not known to be (eps, delta)-DP."""
+    """Return a calibration of LaplaceLN noise with c = eps, not converted and not known to be (eps, delta)-DP."""
     return laplace_ln(eps, eps)
 
 
 def laplace_ln_ours(eps: float, delta: float) -> Calibration:
-    """Return the pair of the package: one fixed sigma and beta, a better conversion."""
+    """Return the calibration of LaplaceLN noise in this package: one fixed sigma and beta, a better conversion."""
     alphas, betas = SmoothLaplaceLN().curve(ApproxDP(eps, delta))
     return among(alphas, betas, np.full_like(betas, admissible.LN_SPREAD))
 
@@ -153,13 +157,13 @@ METHODS = (DUFF, RANK, *SMOOTH)
 
 @lru_cache(maxsize=256)
 def calibrated(method: str, eps: float, delta: float) -> Calibration:
-    """Return a baseline's calibration."""
+    """Return the calibration of a baseline; results are cached."""
     return SMOOTH[method](eps, delta)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sorted values in a public range, and the largest change of their median by a row under each relation."""
+    """Sorted values in a public range, and local sensitivities of their median by distance, for each relation."""
 
     values: np.ndarray
     within: Range
@@ -167,7 +171,7 @@ class Sample:
 
     @classmethod
     def of(cls, values: np.ndarray, within: Range) -> Sample:
-        """Return values, clipped to their range."""
+        """Return the sample of these values, clipped to the range."""
         values = np.sort(np.clip(values, *within))
         moves = {}
         for relation in RELATIONS:
@@ -177,12 +181,12 @@ class Sample:
 
     @property
     def median(self) -> float:
-        """The paper's median, y_(n / 2) where n is even."""
+        """The median of the paper: the lower of the two middle values if n is even."""
         return float(self.values[math.ceil(LEVEL * len(self.values)) - 1])
 
 
 def error(sample: Sample, method: str, relation: str, eps: float, delta: float, target: float) -> float:
-    """Return the mean distance of a release from `target`."""
+    """Return the mean distance of a release by a method from `target`."""
     if method == DUFF:
         return duff_error(sample, relation, eps, target)
     if method == RANK:
@@ -193,7 +197,7 @@ def error(sample: Sample, method: str, relation: str, eps: float, delta: float, 
 
 
 def duff_error(sample: Sample, relation: str, eps: float, target: float) -> float:
-    """Return the law of the dataset-distance mechanism: its density is constant along runs of grid points."""
+    """Return the mean distance of Duff's release from `target`: its density is constant on runs of grid points."""
     grid = dataset_distance.Grid.within(*sample.within, sample.within.step, QUANTILE_BITS)
     starts, counts, distances = quantile_pieces(grid.offsets(sample.values), grid.top, exact_level(LEVEL), relation)
     mass = counts * np.exp(-eps / 2 * (distances - distances.min()))
@@ -205,7 +209,10 @@ def duff_error(sample: Sample, relation: str, eps: float, target: float) -> floa
 
 
 def rank_error(sample: Sample, relation: str, eps: float, target: float) -> float:
-    """Return the law of the rank mechanism: its density is geometric along runs of grid points."""
+    """Return the mean distance of the rank mechanism's release from `target`.
+
+    Its density is geometric along runs of grid points.
+    """
     grid, n = RankGrid(*sample.within, sample.within.step), len(sample.values)
     knots = knots_between(Ranked(InMemory(sample.values), grid), 0, n + 1)
     runs = runs_between(knots, 0, LEVEL * (n + 1), eps / (2 * HALF[relation]))
@@ -218,9 +225,10 @@ def rank_error(sample: Sample, relation: str, eps: float, target: float) -> floa
 
 
 def nearness_error(sample: Sample, eps: float) -> float:
-    """Return the law of the exponential mechanism with the utility u_1, minus the distance to the median.
+    """Return the mean distance from the median of the exponential mechanism with the utility u_1.
 
-    One row moves the median by the whole range at some data set, so that the density falls by e^(eps / 2) over it.
+    u_1 is minus the distance to the median. For some data sets one row moves the median by the whole range, so the
+    density falls by the factor e^(eps / 2) over the range.
     """
     low, high = sample.within
     reach, rate = np.array([sample.median - low, high - sample.median]), eps / (2 * (high - low))
@@ -229,11 +237,11 @@ def nearness_error(sample: Sample, eps: float) -> float:
 
 
 def tested_error(sample: Sample, relation: str, eps: float, delta: float) -> float:
-    """Return the mean distance of propose-test-release's answer, where there is one, if eta is the best that is known.
+    """Return the mean distance from the median of the answers of propose-test-release with the best known eta.
 
-    Of `ProposeTestRelease`, with the least eta for which the test passes in one case of two: A is the number of steps
-    that the test asks for, where its noise is as often up as down. An eta that the data chose is not private: it is as
-    good as propose-test-release can be, if half of the answers may be missing.
+    This is the smallest eta whose test in `ProposeTestRelease` passes with probability 1/2: the local sensitivity at
+    the number of steps that the test requires, whose noise is symmetric. An eta chosen from the data is not private: it
+    shows how good propose-test-release can be if half of the answers may be missing.
     """
     e, moves = eps / 2, sample.moves[relation]
     steps = math.ceil(-math.log(min(1.0, 2 * delta)) / e)
@@ -245,7 +253,7 @@ def tested_error(sample: Sample, relation: str, eps: float, delta: float) -> flo
 def draw(
     sample: Sample, method: str, relation: str, eps: float, delta: float, size: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw releases, shape (size,)."""
+    """Return `size` releases of the median by a method, shape (size,)."""
     step = sample.within.step
     if method == DUFF:
         grid = dataset_distance.Grid.within(*sample.within, step, QUANTILE_BITS)

@@ -1,11 +1,11 @@
-"""Real data under Gaussian differential privacy: standard errors of dp_lm(mu=) against least squares.
+"""Real data under Gaussian differential privacy: standard errors of dp_lm(mu=) relative to least squares.
 
-Wages in the Current Population Survey (where PRIVSTATS_DATA has the file) and doctor visits in the RAND health
-insurance experiment (with statsmodels). *Not private*: the fit compared with, least squares of the clamped rows with
-HC1 standard errors. "ratio" is the median over replicates of std err to those, "distance" the median distance to that
-fit in the private standard errors.
+Wages in the Current Population Survey (if PRIVSTATS_DATA has the file) and doctor visits in the RAND health insurance
+experiment (from statsmodels). *Not private*: the reference, least squares on the clamped rows with HC1 standard errors.
+"ratio" is the median over replicates of the private standard error divided by that of the reference, "distance" the
+median distance to the reference in private standard errors.
 
-Target: every coefficient's ratio on the CPS at mu = 1 at most 1.65.
+Target: the ratio of every coefficient on the CPS at mu = 1 is at most 1.65.
 
     python -m benchmarks.newton_real --seed 1 [--replicates 20]
 """
@@ -34,7 +34,7 @@ MOST = 1.65
 
 
 def least_squares(formula: str, data: Dataset) -> pd.DataFrame:
-    """Return coefficients and HC1 standard errors of least squares of the clamped rows."""
+    """Return coefficients and HC1 standard errors of least squares on the clamped rows."""
     design = bind_regression(formula, data.domain)
     block = design.block(data.data)
     rows = block.times(np.eye(design.width))[block.present]

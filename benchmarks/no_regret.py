@@ -1,16 +1,17 @@
-"""The choice of auto against every method: share given, length and coverage, by function, rows and budget.
+"""The method chosen by auto against every other method: share given, length and coverage, by function, rows and budget.
 
 Five designs: predictors that fill their bounds ("filled"), a factor with two predictors ("factor"), medical visits of
-the RAND experiment that statsmodels ships ("visits"), a skewed predictor and its square in wide bounds ("wide"), and
-two predictors of correlation .95 ("paired"); means and medians have one column of three of them. A cell is a verb, a
-design, a budget and a number of rows; its length is the median over coefficients of the median half-length over 1.96
-std errors without privacy, where a coefficient that is given in less than half of the fits is infinitely long. Coverage
-is that of all given intervals.
+the RAND experiment in statsmodels ("visits"), a skewed predictor and its square in wide bounds ("wide"), and two
+predictors with correlation .95 ("paired"); means and medians use one column of three of the designs. A cell is a
+function, a design, a budget and a number of rows. The length in a cell is the median over coefficients of the median
+half-length over 1.96 std errors without privacy; a coefficient given in less than half of the fits has infinite length.
+Coverage is over all given intervals.
 
-Targets: against the best method that covers in a cell, auto gives no less, but for two binomial standard errors (of the
-fits: what a fit gives it gives together), and is at most 1.1 times as long, 1.25 times below 1,000 rows x eps, but for
-two standard errors of the logarithm; and more rows give no less. Up to 2 % of the cells may miss one. Where auto is one
-method by what is public, which the plan says, that method's fits are its own.
+Targets, against the best method that covers in a cell: auto gives no fewer coefficients, up to two binomial standard
+errors (over fits, because a fit gives its coefficients together), and its length is at most 1.1 times as large, 1.25
+times below 1,000 rows x eps, up to two standard errors of the logarithm; and more rows give no fewer coefficients. Up
+to 2 % of the cells may miss a target. If public information decides which method auto takes, as the plan shows, the
+fits of this method are used for auto.
 
     python -m benchmarks.no_regret --seed 1 [--verbs dp_lm ...] [--n 500 ...] [--eps 1 ...] [--mu 1 ...]
 """
@@ -51,33 +52,33 @@ Rng = np.random.Generator
 
 
 def filled(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of five predictors that fill their bounds."""
+    """Return rows of five predictors that are uniform within their bounds, and responses."""
     X = rng.uniform(-1, 1, (n, 5))
     data = pd.DataFrame(X, columns=[f"x{j}" for j in range(1, 6)])
     return responses(rng, data, 0.5 + X @ np.linspace(-1, 1, 5))
 
 
 def factor(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of two predictors and a factor of three levels."""
+    """Return rows of two predictors and a factor of three levels, and responses."""
     x, z, g = rng.uniform(-1, 1, n), rng.beta(2, 5, n), rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
     return responses(rng, pd.DataFrame({"x": x, "z": z, "g": g}), 1 + x - z + 0.5 * (g == "b") - 0.5 * (g == "c"))
 
 
 def wide(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a skewed predictor, whose square counts, in wide bounds."""
+    """Return rows of a skewed predictor in wide bounds, and responses that depend on the predictor and its square."""
     x = rng.gamma(4, 2.5, n).clip(0, 60)
     return responses(rng, pd.DataFrame({"x": x}), -0.5 + 0.1 * x - 0.001 * x**2)
 
 
 def paired(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of two predictors of correlation .95."""
+    """Return rows of two predictors with correlation .95, and responses."""
     x = rng.normal(size=n)
     z = 0.95 * x + np.sqrt(1 - 0.95**2) * rng.normal(size=n)
     return responses(rng, pd.DataFrame({"x": x.clip(-5, 5), "z": z.clip(-5, 5)}), 0.5 * x - 0.3 * z)
 
 
 def responses(rng: Rng, data: pd.DataFrame, eta: Any) -> pd.DataFrame:
-    """Return rows with a number, an outcome and a count of this linear predictor."""
+    """Return the rows with a normal, a binary and a Poisson response to the linear predictor `eta`."""
     n = len(data)
     return data.assign(
         y=(eta + rng.normal(size=n)).clip(-6, 8),
@@ -87,7 +88,7 @@ def responses(rng: Rng, data: pd.DataFrame, eta: Any) -> pd.DataFrame:
 
 
 def visits(rng: Rng, n: int) -> pd.DataFrame:
-    """Return people of the RAND health insurance experiment, with replacement."""
+    """Return n people of the RAND health insurance experiment, drawn with replacement."""
     people = ps.datasets.load_randhie().data
     chosen = people.iloc[rng.integers(0, len(people), n)].reset_index(drop=True)
     health = np.where(chosen["hlthf"] == 1, "fair", "better")
@@ -97,7 +98,7 @@ def visits(rng: Rng, n: int) -> pd.DataFrame:
 
 
 class Design(NamedTuple):
-    """Terms of the predictors, their domain, and rows with the responses y, yes and count."""
+    """Terms of the predictors, the domain, and a function that returns rows with the responses y, yes and count."""
 
     terms: str
     domain: Mapping[str, Any]
@@ -125,7 +126,7 @@ DESIGNS = {
     "wide": Design("x + I(x**2)", {"x": (0, 60)} | RESPONSES, wide),
     "paired": Design("x + z", {"x": (-5, 5), "z": (-5, 5)} | RESPONSES, paired),
 }
-KINDS = {  # verb, response and options
+KINDS = {  # function, response and options of each kind of model
     "lm": ("dp_lm", "y", {}),
     "lm huber": ("dp_lm", "y", {"loss": "huber"}),
     "logit": ("dp_glm", "yes", {}),
@@ -155,7 +156,7 @@ def of_column(verb: str, name: str, promise: Mapping[str, Any], n: int, replicat
     lengths, covered = [], []
     for r in range(replicates):
         data = design.rows(np.random.default_rng([seed, r, n]), n)
-        se = data[column].std() / n**0.5  # of a mean; lengths of medians are compared with each other alone
+        se = data[column].std() / n**0.5  # std error of a mean; lengths of medians are only compared with each other
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fit = getattr(ps, verb)(
@@ -183,7 +184,7 @@ def of_rows(kind: str, name: str, promise: Mapping[str, Any], n: int, replicates
 
 
 def same_as(verb: str, kind: str, name: str, promise: Mapping[str, Any], n: int) -> str | None:
-    """Return the method that auto takes in a cell; None if releases decide."""
+    """Return the method that auto takes in a cell; None if the choice depends on releases."""
     design, (_, response, options) = DESIGNS[name], KINDS.get(kind, (verb, COLUMNS.get(name, ""), {}))
     written = response if verb in COLUMN_VERBS else f"{response} ~ {design.terms}"
     rows, call = design.rows(np.random.default_rng(0), n), {"domain": design.domain, **options, **promise}
@@ -195,7 +196,7 @@ def same_as(verb: str, kind: str, name: str, promise: Mapping[str, Any], n: int)
 
 
 def wholes(verbs: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield function, formula and design."""
+    """Yield function, kind of model and design of each group of cells."""
     for verb in verbs:
         kinds = [kind for kind, one in KINDS.items() if one[0] == verb] or [verb]
         for kind, name in product(kinds, COLUMNS if verb in COLUMN_VERBS else DESIGNS):
@@ -203,7 +204,7 @@ def wholes(verbs: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def compared(cells: Mapping[str, Cell], rows: float, replicates: int, before: float) -> str:
-    """Return the targets that auto misses, in words."""
+    """Return the targets that auto misses in a cell, in words."""
     auto = cells["auto"]
 
     def covers(cell: Cell) -> bool:
@@ -253,7 +254,7 @@ def main() -> int:
                         except ps.PrivstatsError:
                             if mech == "auto":
                                 raise
-                            # a method that cannot answer here is left out
+                            # a method that raises an error in this cell is left out
                     said = compared(cells, n * size, given.replicates, before)
                     before, looked, missed = cells["auto"].given, looked + 1, missed + bool(said)
                     for mech, cell in cells.items():

@@ -1,19 +1,20 @@
 """Noisy gradient descent and Newton (Avella-Medina, Bradshaw and Loh 2023): coverage by three variances, and rates.
 
-(a) Coverage and length in 20 cells, n = 500 to 20,000 and mu = .25 to 2, of robust regression with the residual scale
-known and fitted, and of logits: without a correction for noise, with the source's (that of the last step alone), and
-with the exact one, which `dp_lm` and `dp_glm` print. (b) The source's two plots of coverage against n, at p = 4 and
-mu = 1, with `mech="newton"` beside them. (c) The distance to the estimate without privacy falls like 1 / n. (d) What
-clipping whole scores by ``h_c(v) = v min(1, c / |v|)``, as the notes suggest, does to a Poisson regression: its
-estimate without noise is biased, however many rows there are, so that no interval about it holds.
+(a) Coverage and length in 20 cells, n = 500 to 20,000 and mu = .25 to 2, for robust regression with known and with
+fitted residual scale, and for logistic regression, by three variances: without a correction for noise, with the
+correction of the source (the noise of the last step alone), and with the exact correction, which `dp_lm` and `dp_glm`
+print. (b) The source's two plots of coverage against n, at p = 4 and mu = 1, with `mech="newton"` for comparison. (c)
+The distance to the estimate without noise falls like 1/n. (d) The effect on a Poisson regression of clipping whole
+scores by ``h_c(v) = v min(1, c / |v|)``, as the notes suggest: the estimate without noise is biased for any number of
+rows, so no interval around it is valid.
 
 A cell of (a) has half of the replicates if the exact variance covers .93 to .97 in that half; points of (b) have all.
 
-Exits non-zero where, but for Monte Carlo error, the exact variance with a known scale covers outside .93 to .97 in more
-than 2 of 20 cells, or less than .915 in one; with a fitted scale, or a logit, outside in more than 4; where the
-uncorrected one covers .93 in more than 8; where Newton's coverage at n = 500, 1,000 and 2,000 is not that of the
-source; the slope of (c) is not -1; or the bias of the intercept in (d) at c = 2 is not -.093. Run: ``python -m
-benchmarks.noisy_optimisation --seed 1``
+The script exits with a non-zero status if, beyond Monte Carlo error, the coverage of the exact variance with a known
+scale is outside .93 to .97 in more than 2 of 20 cells, or below .915 in one; with a fitted scale, or a logit, outside
+in more than 4; if that of the uncorrected variance is above .93 in more than 8; if the coverage of noisy Newton at n =
+500, 1,000 and 2,000 differs from the source's; if the slope of (c) is not -1; or if the bias of the intercept in (d) at
+c = 2 is not -.093. Run: ``python -m benchmarks.noisy_optimisation --seed 1``
 """
 
 from __future__ import annotations
@@ -46,23 +47,23 @@ PLOTTED = (250, 500, 750, 1_000, 1_500, 2_000, 4_000)
 LINEAR, LOGIT = (1.0, 0.5, -0.5, 0.25, 0.0), (-0.3, 0.5, -0.5, 0.25, 0.0)
 NAMES = ("a", "b", "c", "d")
 FORMULA = "y ~ " + " + ".join(NAMES)
-EXACT, LEAST = (0.93, 0.97), 0.915  # coverage of intervals
-MISSES = {True: 2, False: 4}  # cells of 20 in which it may be outside, by whether the scale is known
-UNCORRECTED, MOST_COVERED = 0.93, 8  # cells in which intervals without privacy's noise may reach this coverage
+EXACT, LEAST = (0.93, 0.97), 0.915  # range of coverage, and least coverage in a cell
+MISSES = {True: 2, False: 4}  # cells of 20 that may be outside the range, by whether the scale is known
+UNCORRECTED, MOST_COVERED = 0.93, 8  # most cells in which uncorrected intervals may reach this coverage
 WORTH = 3  # effective number of independent coefficients among five, for the Monte Carlo error of coverage
-SOURCE = {500: (0.70, 0.93), 1_000: (0.80, 0.94), 2_000: (0.86, 0.94)}  # of Newton: uncorrected, corrected (figure 6)
+SOURCE = {500: (0.70, 0.93), 1_000: (0.80, 0.94), 2_000: (0.86, 0.94)}  # Newton in figure 6: uncorrected, corrected
 NEAR = 0.03
-RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # rows of (c), and the largest error of its slope of -1,
-STEPS = 70  # ... after this number of steps: the distance grows like the root of the number
-FEWER = 3  # replicates by those of (c): of 40, three standard errors of the slope are .1
-COUNTS = (0.5, 0.3, -0.2, 0.1, 0.0)  # Poisson coefficients of (d), of normal predictors
-CLIPS, MANY = (2.0, 3.0, 5.0, 10.0), 400_000  # c, and rows that stand for a population
-BIAS, BIAS_NEAR = -0.093, 0.008  # of the intercept at c = 2; four standard errors at this number of rows are .005
+RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # rows of (c), and the tolerance of its slope of -1
+STEPS = 70  # steps of descent in (c): the distance grows like the square root of this number
+FEWER = 3  # ratio of replicates to those of (c); with 40 in (c), three standard errors of the slope are .1
+COUNTS = (0.5, 0.3, -0.2, 0.1, 0.0)  # Poisson coefficients of (d), for normal predictors
+CLIPS, MANY = (2.0, 3.0, 5.0, 10.0), 400_000  # values of c in (d), and number of rows of its population
+BIAS, BIAS_NEAR = -0.093, 0.008  # bias of the intercept at c = 2, and tolerance; four standard errors are .005
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A model, its method, and whether its scale is known."""
+    """A model, its method, and whether the residual scale is known."""
 
     name: str
     mech: str = "ngd"
@@ -83,7 +84,7 @@ class Setting:
         return pd.DataFrame(X, columns=list(NAMES)).assign(y=y)
 
     def fit(self, rows: pd.DataFrame, mu: float, seed: int, **options: Any) -> Any:
-        """Return the private fit."""
+        """Return the private fit to these rows at this mu."""
         domain: dict[str, Any] = {name: ps.Scale(0.0, 1.0) for name in NAMES}
         if self.logit:
             call = {"family": "binomial", "domain": {**domain, "y": (0, 1)}}
@@ -104,7 +105,7 @@ SETTINGS = (
 
 @contextmanager
 def knowing(setting: Setting) -> Iterator[None]:
-    """Set the residual scale of robust fits by descent to 1, where it is known; plans are computed again."""
+    """Fix the residual scale of robust fits by descent at 1, if the setting knows it; plans are computed again."""
 
     def descents(loss: Any, rows: int | None) -> dict[str, Any]:
         return {
@@ -119,7 +120,7 @@ def knowing(setting: Setting) -> Iterator[None]:
 
 
 def variances(fit: Any, mech: str, n: int) -> dict[str, np.ndarray]:
-    """Return the std errors of the coefficients by each variance: columns have scale 1, so units are the user's."""
+    """Return the std errors of the coefficients by each variance, in the user's units, as columns have scale 1."""
     share, bse = fit.noise_share.to_numpy(), fit.bse.to_numpy()
     alone = bse**2 * (1 - share)
     releases = {release.name: release for release in fit.releases}
@@ -137,9 +138,9 @@ def variances(fit: Any, mech: str, n: int) -> dict[str, np.ndarray]:
 
 
 def covered(task: tuple[Setting, int, float, int, int, bool]) -> pd.DataFrame:
-    """Return coverage and length by each variance, of a number of samples; "exact" is the printed interval.
+    """Return coverage and length by each variance over a number of samples; "exact" is the printed interval.
 
-    Half of the samples are enough if the exact variance covers as it should in that half, and not all are wanted.
+    Half of the samples are run if the exact variance has the wanted coverage in that half, unless the task wants all.
     """
     setting, n, mu, seed, replicates, whole = task
     found: list[dict[str, Any]] = []
@@ -169,7 +170,7 @@ def intervals(setting: Setting, fit: Any, n: int) -> list[dict[str, Any]]:
 
 
 def distances(task: tuple[int, int, int]) -> float:
-    """Return the median distance of descent to its last iterate without noise."""
+    """Return the median distance between the last iterates of descent with and without noise."""
     n, seed, replicates = task
     setting, found = SETTINGS[2], []
     for r in range(replicates):
@@ -195,7 +196,7 @@ def newton(task: tuple[int, int, int]) -> tuple[float, float]:
 
 
 def clipped_poisson(X: np.ndarray, y: np.ndarray, c: float) -> np.ndarray:
-    """Return the root of the mean of ``h_c((y - exp(x'theta)) x)``: weighted Newton steps, the weights those of h_c."""
+    """Return the root of the mean of ``h_c((y - exp(x'theta)) x)``, by Newton steps with the weights of h_c."""
     theta, length = np.array(COUNTS), np.linalg.norm(X, axis=1)
     for _ in range(60):
         mean = np.exp(X @ theta)
@@ -205,7 +206,7 @@ def clipped_poisson(X: np.ndarray, y: np.ndarray, c: float) -> np.ndarray:
 
 
 def biases(seed: int) -> int:
-    """Print the effect of h_c on the coefficients of counts; return whether that on the intercept misses its target."""
+    """Print the bias of Poisson coefficients due to h_c; return whether the bias of the intercept misses its target."""
     rng = np.random.default_rng([seed, 4])
     X = np.column_stack([np.ones(MANY), rng.normal(size=(MANY, 4))])
     y = rng.poisson(np.exp(X @ COUNTS)).astype(float)
@@ -218,7 +219,10 @@ def biases(seed: int) -> int:
 
 
 def cells(setting: Setting, pool: ProcessPoolExecutor, drawn: Mapping[Any, pd.DataFrame], given: Any) -> int:
-    """Print the 20 cells of a setting, some of which are `drawn` in the plots; return how many targets are missed."""
+    """Print the 20 cells of a setting; return the number of missed targets.
+
+    Cells in `drawn`, which are points of the plots, are not run again.
+    """
     where = [(n, mu) for n in ROWS for mu in BUDGETS]
     rest = [(n, mu) for n, mu in where if (setting, n, mu) not in drawn]
     more = pool.map(covered, [(setting, n, mu, given.seed, given.replicates, False) for n, mu in rest])
@@ -243,13 +247,13 @@ def cells(setting: Setting, pool: ProcessPoolExecutor, drawn: Mapping[Any, pd.Da
 
 
 def points(pool: ProcessPoolExecutor, seed: int, replicates: int) -> dict[Any, pd.DataFrame]:
-    """Return coverage by setting, number of rows and budget, where the source's plots show it."""
+    """Return coverage by setting, number of rows and mu, at the points of the source's plots."""
     where = [(setting, n, 1.0) for setting in SETTINGS[:2] for n in PLOTTED]
     return dict(zip(where, pool.map(covered, [(*place, seed, replicates, True) for place in where]), strict=True))
 
 
 def plots(pool: ProcessPoolExecutor, drawn: Mapping[Any, pd.DataFrame], given: Any) -> int:
-    """Draw the source's plots of coverage against n; return how many of Newton's figures are missed."""
+    """Draw the source's plots of coverage against n; return the number of the source's figures that are missed."""
     figure, panels = new_figure(2)
     lines = list(pool.map(newton, [(n, given.seed, given.replicates) for n in PLOTTED[1:]]))
     missed = 0

@@ -1,12 +1,12 @@
-"""NoisySGD and noisy gradient descent: the price of subsamples, and Huber's location at equal (eps, delta).
+"""NoisySGD and noisy gradient descent: the privacy cost of subsamples, and Huber's location at equal (eps, delta).
 
-The price of T steps on m of n rows by the composed trade-off function, by the limit (which is never promised), and by
-the Renyi accountant of another package where it is installed. Then the picture of the lecture notes: iterates of both
-for the location of normal rows with one in ten far off, all of (eps, delta) spent on the steps.
+The cost of T steps on m of n rows by the composed trade-off function, by its Gaussian limit (which is never promised),
+and by the Renyi accountant of another package, if it is installed. The figure, as in the lecture notes, shows iterates
+of both methods for the location of normal rows with one row in ten far off; all of (eps, delta) is spent on the steps.
 
-Exits non-zero where the Renyi accountant is below the price by more than rounding, or descent on all rows ends farther
-from the truth than on subsamples, in the mean over replicates and beyond two standard errors.
-Run: ``python -m benchmarks.noisy_sgd --seed 1``
+The script exits with a non-zero status if the Renyi accountant is below the cost by more than rounding, or if descent
+on all rows ends farther from the truth than on subsamples, in the mean over replicates and by more than two standard
+errors. Run: ``python -m benchmarks.noisy_sgd --seed 1``
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from privstats.privacy.subsampling import limit_mu, noise_multiplier, sampled_ep
 from privstats.privacy.tradeoff import gdp_eps, gdp_mu
 
 DELTA = 1e-5
-PRICED = ((1.0, 0.01, 1000), (0.6, 0.05, 20), (2.0, 0.1, 100), (4.0, 0.5, 50))  # sigma, q, T
+PRICED = ((1.0, 0.01, 1000), (0.6, 0.05, 20), (2.0, 0.1, 100), (4.0, 0.5, 50))  # sigma, sampling rate, steps
 ROWS, STEPS, BATCH, STEP, EPS = 2_000, 100, 100, 0.3, (0.25, 1.0, 4.0)
 FAR, TRUTH, ROUNDING = 8.0, 1.0, 1e-4
 LOSS = HuberLoss()
 
 
 def by_renyi(sigma: float, q: float, steps: int) -> float:
-    """Return eps at `DELTA` of the Renyi accountant for rows that are replaced; NaN where it is not installed."""
+    """Return eps at `DELTA` by the Renyi accountant of dp_accounting if a row is replaced; NaN if not installed."""
     try:
         from dp_accounting import dp_event, privacy_accountant
         from dp_accounting.rdp import rdp_privacy_accountant
@@ -45,7 +45,7 @@ def by_renyi(sigma: float, q: float, steps: int) -> float:
 
 
 def rows_of(rng: np.random.Generator) -> np.ndarray:
-    """Return rows (w, x, y, o) of a location: normal ones about the truth, one in ten far off on either side."""
+    """Return rows (weight, 1, y, offset) of a location: normal around the truth, one in ten far off on either side."""
     y = TRUTH + rng.normal(size=ROWS)
     far = rng.uniform(size=ROWS) < 0.1
     y[far] += FAR * rng.choice([-1, 1], far.sum())
@@ -53,7 +53,7 @@ def rows_of(rng: np.random.Generator) -> np.ndarray:
 
 
 def paths(eps: float, seed: int, r: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return iterates of descent on all rows, and on subsamples, each of shape (steps,)."""
+    """Return the iterates of descent on all rows, and of NoisySGD on subsamples, each of shape (steps,)."""
     rows = rows_of(np.random.default_rng([seed, r]))
     rng, y = public_stream(1000 * seed + r), rows[:, 2]
     sd = 2 * LOSS.clip * STEPS**0.5 / (ROWS * gdp_mu(eps, DELTA))
@@ -67,7 +67,7 @@ def paths(eps: float, seed: int, r: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> int:
-    """Print prices and distances; draw iterates."""
+    """Print privacy costs and distances to the truth; draw iterates."""
     given = arguments(__doc__, 200, "noisy_sgd").parse_args()
     failed = 0
     for sigma, q, steps in PRICED:

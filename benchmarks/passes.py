@@ -1,9 +1,9 @@
-"""The cost of fits whose rows are in parts: passes, bytes sent and returned, and growth with the number of parts.
+"""The cost of fits to rows in parts: passes, bytes sent and returned, and growth with the number of parts.
 
-Parts are processed here, one after the other, so that the processor time is that of the package alone, without a
-scheduler (`benchmarks.clusters` has one). Targets: the passes and sizes of `docs/guides/scale.md` are those counted
-here; with `MANY` parts instead of `FEW` the same rows take at most `TASK` seconds more for each further part and
-pass.
+All parts are processed in this process, one after the other, so the processor time is that of the package alone,
+without a scheduler (`benchmarks.clusters` has one). Targets: the passes and sizes in `docs/guides/scale.md` are those
+counted here; with `MANY` parts instead of `FEW`, the same rows take at most `TASK` more seconds for each further part
+and pass.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.passes --seed 1 [--n 500000] [--rows 1000000000000]
 """
@@ -31,7 +31,7 @@ from privstats.gate.parts import Answer, RowPart, Work
 
 PAGE = Path(__file__).parents[1] / "docs" / "guides" / "scale.md"
 PARTS, FEW, MANY = 8, 10, 1000
-TASK = 0.004  # seconds of a part in a pass, without its rows
+TASK = 0.004  # seconds for each part and pass, apart from the rows
 HEADS = ("call", "passes", "sent to a part", "largest answer of a part")
 KNOWN = {**DOMAIN, "b": bool, "g": GROUPS}
 BUDGET: dict[str, Any] = {"mu": 1.0, "domain": KNOWN, "rng": 1}
@@ -53,7 +53,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 @dataclass(eq=False)
 class InParts:
-    """Rows in parts, processed here; the sizes of messages and answers are counted."""
+    """Rows in parts that are processed in this process; the sizes of messages and answers are counted."""
 
     frames: Sequence[pd.DataFrame]
     in_memory = False
@@ -64,15 +64,15 @@ class InParts:
         self.passes = self.sent = self.largest = 0
 
     def head(self) -> pd.DataFrame:
-        """Return no rows."""
+        """Return an empty frame with the columns of the rows."""
         return self.frames[0].iloc[:0]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Refuse to return rows."""
+        """Raise an error, because rows in parts are not returned."""
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
-        """Return the answer of each part."""
+        """Yield the answer of each part."""
         self.passes += 1
         self.sent += len(pickle.dumps(work))
         for number, part in enumerate(self.loaded):
@@ -82,12 +82,12 @@ class InParts:
 
 
 def in_parts(data: pd.DataFrame, parts: int) -> InParts:
-    """Return rows in parts."""
+    """Return the rows split into `parts` parts."""
     return InParts([data.iloc[some] for some in np.array_split(np.arange(len(data)), parts)])
 
 
 def rounded(size: float) -> str:
-    """Return a size in words, to one digit: answers differ by some bytes from fit to fit."""
+    """Return a size as text with one significant digit: answers differ by some bytes from fit to fit."""
     for unit in ("B", "kB", "MB"):
         if size < 950:
             return f"{float(f'{size:.1g}'):g} {unit}"
@@ -96,14 +96,14 @@ def rounded(size: float) -> str:
 
 
 def counted(data: pd.DataFrame, name: str) -> tuple[str, ...]:
-    """Return the line of a call."""
+    """Return the table line of a call: name, passes, bytes sent to a part, largest answer."""
     rows = in_parts(data, PARTS)
     CALLS[name](rows)
     return name, str(rows.passes), rounded(rows.sent), rounded(rows.largest)
 
 
 def written(line: Sequence[str]) -> str:
-    """Return a line of the page's table."""
+    """Return a line of the table of docs/guides/scale.md."""
     return "| " + " | ".join(line) + " |"
 
 
@@ -136,7 +136,7 @@ def growth(data: pd.DataFrame) -> list[str]:
 
 
 def on_paper(data: pd.DataFrame, rows: float) -> None:
-    """Print the time of a larger number of rows, extrapolated from the measured rows."""
+    """Print the time for a larger number of rows, extrapolated from the measured rows."""
     lines = []
     for name in ("dp_lm, moments", "dp_lm, steps", "dp_glm, binomial", "dp_median"):
         each = seconds(CALLS[name], in_parts(data, PARTS)) / len(data)

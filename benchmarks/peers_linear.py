@@ -1,16 +1,16 @@
-"""Linear regression by dp_lm beside its peers: error, coverage and time on the same simulated data, in one run.
+"""Linear regression by dp_lm and by other packages: error, coverage and time on the same simulated data, in one run.
 
-The peers are diffprivlib (functional mechanism, in an environment of its own) and AdaSSP, whose promise is the
-weaker (eps, 1e-6). All others spend eps; all replace a row, but for AdaSSP's first column, which adds or removes
-one, as its paper does. Errors are medians over replicates of the L2 distance of all coefficients, intercept
-included, in original units.
+The peers are diffprivlib (functional mechanism, in a separate environment) and AdaSSP, which has the weaker guarantee
+(eps, 1e-6). All other methods spend eps. A row is replaced, except in AdaSSP's first column: there a row is added or
+removed, as in its paper. Errors are medians over replicates of the L2 distance of all coefficients, intercept included,
+in original units.
 
 The grid: X ~ U(-1, 1), coefficients (0; p slopes from -1.5 to 1.5), N(0, 1) errors, response clipped to its declared
-bounds, distance to ordinary least squares, which has no privacy. Target: where p = 5 and eps = 1, the default's
-error is at most 1.05, .105 and .0105 for n = 1e3, 1e4 and 1e5.
+bounds; errors are distances to ordinary least squares without privacy. Target: for p = 5 and eps = 1, the error of the
+default is at most 1.05, .105 and .0105 at n = 1e3, 1e4 and 1e5.
 
-The signals: slopes from -1 to 1, "weak" with N(0, 1) errors and "strong" with a standard deviation of .15, distance
-to the truth. Target: the default's error is at most 1.1 times that of a reference implementation.
+The signals: slopes from -1 to 1 and errors of standard deviation 1 ("weak") or .15 ("strong"); errors are distances to
+the truth. Target: the error of the default is at most 1.1 times that of a reference implementation.
 
     python benchmarks/peers_linear.py --seed 1 [--replicates 40] [--peers-python PATH] [--n 1000 ...] [--p 2 ...]
 """
@@ -49,7 +49,7 @@ PINNED = ("diffprivlib==0.6.6", "scikit-learn==1.7.2")
 DELTA = 1e-6
 SIZES, BUDGETS = (1000, 10_000, 100_000), (0.1, 1.0, 4.0)
 RESPONSE = {2: 6.0, 5: 6.0, 12: 10.0}  # bound of abs(y) by number of predictors, in the grid
-TARGETS = {1000: 1.05, 10_000: 0.105, 100_000: 0.0105}  # of the default at p = 5, eps = 1
+TARGETS = {1000: 1.05, 10_000: 0.105, 100_000: 0.0105}  # largest errors of the default at p = 5, eps = 1, by n
 # median errors of a reference implementation, by (p, signal, n, eps)
 REFERENCE = {
     (5, "weak", 10_000, 0.25): 0.372, (5, "weak", 10_000, 1.0): 0.0929,
@@ -57,31 +57,31 @@ REFERENCE = {
     (5, "strong", 10_000, 1.0): 0.0568, (5, "strong", 100_000, 1.0): 0.0053,
     (12, "strong", 10_000, 1.0): 0.370, (12, "strong", 100_000, 1.0): 0.0360,
 }  # fmt: skip
-SHARPER = 4  # times the replicates, where 10 % decide
+SHARPER = 4  # factor on the replicates for targets with a margin of 10 %
 ROOT = Path(__file__).parents[1]
 WORKER = Path(__file__).with_name("peers_worker.py")
 
 
 class PeerError(Exception):
-    """A peer's fit failed: its column ends, the benchmark does not."""
+    """Error for a failed fit of a peer, which ends the peer's column but not the benchmark."""
 
 
 class Fitted(NamedTuple):
-    """Results of one fit."""
+    """Results of one fit: coefficients, run time, and results of intervals if there are any."""
 
     theta: np.ndarray
     seconds: float
-    covers: np.ndarray | None = None  # by coefficient, where there are intervals
-    lengths: np.ndarray | None = None  # of the slopes' intervals
+    covers: np.ndarray | None = None  # whether each interval covers the truth
+    lengths: np.ndarray | None = None  # lengths of the slopes' intervals
 
 
 class Sample(NamedTuple):
-    """One data set and its public declarations."""
+    """One data set, its true coefficients, and the declared bound of its responses."""
 
     X: np.ndarray
     y: np.ndarray
     truth: np.ndarray
-    bound: float  # of abs(y)
+    bound: float  # declared bound of abs(y)
 
     def least_squares(self) -> np.ndarray:
         """Return the estimate without privacy."""
@@ -92,7 +92,7 @@ Fit = Callable[[Sample, float, np.random.Generator], Fitted]
 
 
 def with_ones(X: np.ndarray) -> np.ndarray:
-    """Return X after a column of ones."""
+    """Return X with a column of ones before its columns."""
     return np.column_stack([np.ones(len(X)), X])
 
 
@@ -104,12 +104,12 @@ def draw(n: int, slopes: np.ndarray, sd: float, bound: float, rng: np.random.Gen
 
 
 def grid(n: int, p: int, rng: np.random.Generator) -> Sample:
-    """Draw from the grid's design."""
+    """Draw a data set of the grid."""
     return draw(n, np.linspace(-1.5, 1.5, p), 1.0, RESPONSE[p], rng)
 
 
 def signal(n: int, p: int, strength: str, rng: np.random.Generator) -> Sample:
-    """Draw from the second design, whose response bound is tight for a strong signal."""
+    """Draw a data set of the signals; the response bound is tight for a strong signal."""
     slopes = np.linspace(-1, 1, p)
     if strength == "weak":
         return draw(n, slopes, 1.0, {5: 6.0, 12: 8.0}[p], rng)
@@ -117,7 +117,7 @@ def signal(n: int, p: int, strength: str, rng: np.random.Generator) -> Sample:
 
 
 def privately(promise: str = "eps", **options: Any) -> Fit:
-    """Return dp_lm with these options, for a budget that is its `eps` or `mu`."""
+    """Return the fit by dp_lm with these options; `promise`, "eps" or "mu", is the kind of its budget."""
 
     def fit(sample: Sample, budget: float, rng: np.random.Generator) -> Fitted:
         names = [f"x{j + 1}" for j in range(sample.X.shape[1])]
@@ -137,7 +137,7 @@ def privately(promise: str = "eps", **options: Any) -> Fit:
 
 
 def by_adassp(neighbors: str) -> Fit:
-    """Return AdaSSP with an intercept; a row of predictors has norm at most sqrt(p + 1)."""
+    """Return the fit by AdaSSP with an intercept; a row of predictors has norm at most sqrt(p + 1)."""
 
     def fit(sample: Sample, eps: float, rng: np.random.Generator) -> Fitted:
         start = time.perf_counter()
@@ -149,7 +149,7 @@ def by_adassp(neighbors: str) -> Fit:
 
 
 def peers_python(chosen: str | None) -> str:
-    """Return the Python of diffprivlib's environment, made if need be in .venv-peers."""
+    """Return the path of a Python with diffprivlib; by default its environment is made in .venv-peers."""
     if chosen:
         return chosen
     home = ROOT / ".venv-peers"
@@ -164,7 +164,7 @@ def peers_python(chosen: str | None) -> str:
 
 @contextmanager
 def by_diffprivlib(chosen: str | None) -> Iterator[tuple[Fit | None, str]]:
-    """Start the worker; yield its fit and its versions, or None and the reason."""
+    """Start the worker process; yield its fit and its versions, or None and the reason of a failure."""
     try:
         command = [peers_python(chosen), str(WORKER)]
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -202,7 +202,7 @@ def by_diffprivlib(chosen: str | None) -> Iterator[tuple[Fit | None, str]]:
 
 @dataclass
 class Runs:
-    """Results of a method in one cell, or the reason why it has none."""
+    """Results of a method in one cell, or the reason for which it has none."""
 
     refused: str = ""
     errors: list[float] = field(default_factory=list)
@@ -212,11 +212,11 @@ class Runs:
 
     @property
     def error(self) -> float:
-        """Median over replicates, NaN without any."""
+        """Median error over replicates; NaN without replicates."""
         return float(np.median(self.errors)) if self.errors else float("nan")
 
     def add(self, fit: Fit, sample: Sample, eps: float, rng: np.random.Generator, wanted: np.ndarray) -> None:
-        """Fit once more, unless a fit was refused."""
+        """Fit one more data set and keep the results, unless an earlier fit was refused."""
         if self.refused:
             return
         try:

@@ -1,11 +1,11 @@
-"""Logistic regression by dp_glm beside diffprivlib's: distance to the fit without privacy, coverage and time.
+"""Logistic regression by dp_glm and by diffprivlib: distance to the fit without privacy, coverage and time.
 
-X ~ U(-1, 1)^p, slopes from -1 to 1 and a constant of 0; pure eps, one row replaced, bounds known; all get the same data
-sets, and nothing is tuned. "dp_glm" has its intervals, included in budget and time; "alone" is `inference="none"`.
-diffprivlib is run at its default C = 1 and at C = .1, with its bound on the rows' l2 norm at sqrt(p), which holds.
+X ~ U(-1, 1)^p, slopes from -1 to 1, intercept 0; pure eps, one row replaced, bounds known. All methods get the same
+data sets, and nothing is tuned. "dp_glm" has intervals, included in its budget and time; "alone" is `inference="none"`.
+diffprivlib is run with its default C = 1 and with C = .1; its bound of the rows' l2 norm is sqrt(p), which holds.
 
-Targets at p = 5 and eps = 1: the distance of dp_glm, with its intervals, below .082 at n = 1e4 and .0084 at n = 1e5
-(median), and below diffprivlib's; a fit of 1e5 rows and p = 6 in less than half a second (median).
+Targets at p = 5 and eps = 1: the median distance of dp_glm with intervals is below .082 at n = 1e4 and .0084 at n =
+1e5, and below that of diffprivlib; a fit of 1e5 rows and p = 6 takes less than half a second (median).
 
     python -m benchmarks.peers_logistic --seed 1 [--replicates 40] [--peers-python PATH] [--n 1000 ...]
 """
@@ -40,19 +40,19 @@ WORKER = Path(__file__).with_name("peers_logistic_worker.py")
 
 
 def draw(n: int, p: int, rng: np.random.Generator) -> Sample:
-    """Draw a data set."""
+    """Draw a data set of a logistic regression."""
     X, slopes = rng.uniform(-1, 1, (n, p)), np.linspace(-1, 1, p)
     y = (rng.uniform(size=n) < expit(X @ slopes)).astype(float)
     return Sample(X, y, np.array([0.0, *slopes]), 1.0)
 
 
 def without_privacy(sample: Sample) -> np.ndarray:
-    """Return the maximum of the likelihood."""
+    """Return the maximum likelihood estimate."""
     return sm.Logit(sample.y, sm.add_constant(sample.X)).fit(disp=0).params
 
 
 def privately(**options: Any) -> Fit:
-    """Return dp_glm with these options."""
+    """Return the fit by dp_glm with these options."""
 
     def fit(sample: Sample, eps: float, rng: np.random.Generator) -> Fitted:
         names = [f"x{j + 1}" for j in range(sample.X.shape[1])]
@@ -72,7 +72,7 @@ def privately(**options: Any) -> Fit:
 
 @contextmanager
 def by_diffprivlib(chosen: str | None) -> Iterator[tuple[dict[str, Fit], str]]:
-    """Start the worker; yield its fits and its versions, or none and the reason."""
+    """Start the worker process; yield its fits and its versions, or no fits and the reason of a failure."""
     try:
         command = [peers_python(chosen), str(WORKER)]
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -123,7 +123,7 @@ def compare(fits: dict[str, Fit], n: int, replicates: int, seed: int) -> dict[fl
 
 
 def misses(n: int, runs: dict[float, dict[str, Runs]]) -> list[str]:
-    """Return the targets missed at n."""
+    """Return the missed targets at n rows."""
     if n not in TARGETS:
         return []
     mine, row = runs[1.0][MINE].error, runs[1.0]

@@ -1,12 +1,12 @@
-"""diffprivlib's LogisticRegression, fitted in an environment of its own, as `peers_worker` does LinearRegression.
+"""Worker process that fits diffprivlib's LogisticRegression in a separate environment, like `peers_worker`.
 
-Requests come as lines of JSON on the standard input, {"data": path of an .npz with X and y, "eps", "norm", "C",
-"seed"}, and answers leave as lines of JSON: {"theta": intercept and slopes, "seconds"}, or {"error"} where a fit fails.
-The first line out says which versions answer, or why none can: {"versions"} or {"error"}. Nothing of privstats is
-imported.
+Requests are lines of JSON on the standard input, {"data": path of an .npz with X and y, "eps", "norm", "C", "seed"};
+answers are lines of JSON on the standard output: {"theta": intercept and slopes, "seconds"}, or {"error"} if a fit
+fails. The first line of output has the package versions, {"versions"}, or the reason for which no fit is possible,
+{"error"}. Nothing of privstats is imported.
 
-What it promises (0.6.6, logistic_regression.py): objective perturbation with l2 noise for rows of norm at most
-`data_norm`, which it must be told; by default C = 1, and its regularisation is its own.
+The guarantee (0.6.6, logistic_regression.py) is that of objective perturbation with l2 noise for rows of norm at most
+`data_norm`, an argument; by default C = 1, and the regularisation is diffprivlib's own.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import warnings
 
 
 def main() -> int:
-    """Answer until the input ends."""
+    """Answer requests until the input ends; return the exit status."""
     try:
         import diffprivlib
         import numpy as np
         import sklearn
         from diffprivlib.models import LogisticRegression
-    except Exception as failure:  # of whatever kind: the benchmark goes on without this column
+    except Exception as failure:  # after any failure the benchmark goes on without this column
         print(json.dumps({"error": f"{type(failure).__name__}: {failure}"}), flush=True)
         return 1
     warnings.simplefilter("ignore")
@@ -41,7 +41,7 @@ def main() -> int:
         start = time.perf_counter()
         try:
             model.fit(X, y)
-        except Exception as failure:  # of whatever kind: it belongs in the table, not in a traceback
+        except Exception as failure:  # any failure is reported in the table, not by a traceback
             print(json.dumps({"error": f"{type(failure).__name__}: {failure}"}), flush=True)
             continue
         seconds = time.perf_counter() - start

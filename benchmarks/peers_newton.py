@@ -1,23 +1,23 @@
 """Adaptive Newton and its peers, at mu-GDP or the nearest guarantee of a peer: error, coverage, length, time.
 
 Design (a) of `newton_accuracy`: X ~ U(-1, 1)^d, coefficients (.5; -1.5 ... 1.5), N(0, 1) errors, response clipped to
-its bounds (-8, 8); and its design rho9, where predictors are correlated. All have the same bounds and data
-sets, and replace a row, except AdaSSP:
+its bounds (-8, 8); and its design rho9 with correlated predictors. All methods have the same bounds and data sets, and
+a row is replaced, except for AdaSSP:
 
-- newton and moments: dp_lm(mu=mu), and with mech="suffstats", 95 % intervals included in budget and time.
-- AdaSSP: (eps, 1e-6)-DP, which mu-GDP implies and not the reverse; it adds or removes a row, as its paper does. Both
-  are to its advantage. No intervals.
-- diffprivlib: pure eps-DP at the same eps: it has no delta to spend. That is a harder promise than (eps, 1e-6), but
+- newton and moments: dp_lm(mu=mu), and the same with mech="suffstats"; 95 % intervals are included in budget and time.
+- AdaSSP: (eps, 1e-6)-DP, which is implied by mu-GDP but does not imply it; a row is added or removed, as in its paper.
+  Both are to its advantage. No intervals.
+- diffprivlib: pure eps-DP at the same eps, because it has no delta. This is a stronger guarantee than (eps, 1e-6), but
   it does not imply mu-GDP (its mu is `pure_mu(eps)`, about five times as large). No intervals.
-- gradient descent: steps of length 1 (safe where predictors are uncorrelated) from 0, each row's gradient clipped to a
-  length, the noise exactly mu in total over the steps, the last iterate. Three clips times three numbers of steps:
-  "best" is the tuning whose median distance to the truth is smallest in the cell, an oracle choice in its favour, whose
-  search costs nothing; "fifth" is the fifth of the nine, a plausible choice in advance. It has no intervals.
+- gradient descent: steps of length 1 (safe for uncorrelated predictors) from 0; each row's gradient is clipped, the
+  noise of all steps together has exactly mu, and the estimate is the last iterate. Three clipping lengths times three
+  numbers of steps: "best" is the tuning with the smallest median distance to the truth in the cell, an oracle choice in
+  its favour, whose search costs nothing; "fifth" is the fifth of the nine, a plausible choice in advance. No intervals.
 
-Error is the L2 distance of all coefficients to the truth, median over replicates; length that of the slopes' intervals.
-Targets, in every cell: newton's error below every peer's, and its mean coverage in [.93, .985], half a Monte Carlo
-standard error allowed for. The oracle's choice of gradient descent, which is at home on (a), where predictors are alike
-and uncorrelated, and pays neither for that knowledge nor for intervals, may be better there, by a fifth.
+Error is the median over replicates of the L2 distance of all coefficients to the truth; length is that of the slopes'
+intervals. Targets, in every cell: the error of newton is below that of every peer, and its mean coverage is in [.93,
+.985], up to half a Monte Carlo standard error. The oracle choice of gradient descent may be better by a fifth on (a):
+there predictors are alike and uncorrelated, and it pays neither for this knowledge nor for intervals.
 
     python -m benchmarks.peers_newton --seed 1 [--replicates 50] [--peers-python PATH] [--n 1000 ...] [--mu 1 ...]
 """
@@ -37,18 +37,18 @@ from benchmarks.common import arguments, verdict
 from benchmarks.peers_linear import DELTA, Fit, Fitted, Runs, Sample, by_adassp, by_diffprivlib, privately, with_ones
 from privstats.privacy.tradeoff import gdp_eps
 
-PREDICTORS = {1000: 5, 10_000: 10, 100_000: 10}  # by n
-DESIGNS = {"a": 1.2, "rho9": 1.0}  # and the largest ratio of newton's error to the oracle's
+PREDICTORS = {1000: 5, 10_000: 10, 100_000: 10}  # number of predictors, by n
+DESIGNS = {"a": 1.2, "rho9": 1.0}  # largest ratio of newton's error to the oracle's, by design
 CORRELATED = 10_000  # rows of the cell with design rho9
 BUDGETS = (0.5, 1.0)
-CLIPS = (1 / 16, 1 / 8, 1 / 4)  # of the longest gradient a row can have at theta = 0
+CLIPS = (1 / 16, 1 / 8, 1 / 4)  # clipping lengths, as shares of a row's longest gradient at theta = 0
 STEPS = (10, 20, 40)
 NEWTON, BEST, FIFTH = "newton", "gradient descent, best", "gradient descent, fifth"
 COVERAGE = (0.93, 0.985)
 
 
 def draw(design: str, n: int, d: int, rng: np.random.Generator) -> Sample:
-    """Draw from a design, its response clipped to its declared bounds."""
+    """Draw a data set of a design, with its response clipped to the declared bounds."""
     data, domain = newton_accuracy.draw(design, n, d, rng)
     bound = float(domain["y"].hi)
     y = np.clip(data.pop("y").to_numpy(), -bound, bound)
@@ -67,15 +67,15 @@ def by_least_squares(sample: Sample, mu: float, rng: np.random.Generator) -> Fit
 
 
 def at_eps(fit: Fit) -> Fit:
-    """Return a fit that is given mu, and spends the smallest eps that mu-GDP implies at delta = 1e-6."""
+    """Return the fit with a budget mu, which spends the smallest eps that mu-GDP implies at delta = 1e-6."""
     return lambda sample, mu, rng: fit(sample, gdp_eps(mu, DELTA), rng)
 
 
 def by_gradient_descent(clip: float, steps: int) -> Fit:
-    """Return noisy gradient descent on the mean squared error, mu-GDP.
+    """Return the fit by noisy gradient descent on the mean squared error, under mu-GDP.
 
-    A row's gradient is shortened to a length of at most B, so that replacing a row moves their sum by at most 2 B;
-    ``steps`` sums, each with N(0, (2 B / mu_k)^2) noise and ``mu_k = mu / sqrt(steps)``, compose to mu.
+    A row's gradient is shortened to a length of at most B, so that replacing a row moves the sum of gradients by at
+    most 2 B; ``steps`` sums, each with N(0, (2 B / mu_k)^2) noise and ``mu_k = mu / sqrt(steps)``, compose to mu.
     """
 
     def fit(sample: Sample, mu: float, rng: np.random.Generator) -> Fitted:
@@ -127,7 +127,7 @@ def targets(row: dict[str, Runs], oracle: float) -> list[str]:
 
 
 def _doubt(newton: Runs, peer: Runs) -> str:
-    """Return a peer's lead in standard errors, by the paired differences."""
+    """Return, as text, the mean paired difference between the errors of newton and a peer, in standard errors."""
     apart = np.subtract(newton.errors, peer.errors)
     if len(apart) < 2 or not apart.std():
         return ""

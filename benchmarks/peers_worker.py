@@ -1,18 +1,18 @@
-"""diffprivlib's LinearRegression, fitted in an environment of its own: it does not import beside scikit-learn 1.9.
+"""Worker process that fits diffprivlib's LinearRegression in a separate environment, without scikit-learn 1.9.
 
-Requests come as lines of JSON on the standard input, {"data": path of an .npz with X and y, "eps", "bounds_X",
-"bounds_y", "seed"}, and answers leave as lines of JSON: {"theta": intercept and slopes, "seconds"}, or {"error"}
-where a fit fails. The first line out says which versions answer, or why none can: {"versions"} or {"error"}.
-Nothing of privstats is imported.
+diffprivlib cannot be imported with scikit-learn 1.9. Requests are lines of JSON on the standard input, {"data": path of
+an .npz with X and y, "eps", "bounds_X", "bounds_y", "seed"}; answers are lines of JSON on the standard output:
+{"theta": intercept and slopes, "seconds"}, or {"error"} if a fit fails. The first line of output has the package
+versions, {"versions"}, or the reason for which no fit is possible, {"error"}. Nothing of privstats is imported.
 
 Known flaws of diffprivlib 0.6.6, which the comparison inherits (linear_regression.py):
-- A square's sensitivity is ``np.max(np.abs([lower, lower])) ** 2``: the lower bound twice. With bounds (0, b) it
+- The sensitivity of a square is ``np.max(np.abs([lower, lower])) ** 2``: the lower bound twice. With bounds (0, b) it
   is 0 and the squares are released without noise; with (-1, 1), as here, it is right up to the private mean
   subtracted before.
 - The mean of X and the mean of y cost eps / (p + 1) each, but only one of them is deducted: the fit
   spends eps (p + 2) / (p + 1).
-- The noisy objective is minimised by BFGS whatever its curvature. If its matrix is indefinite it is unbounded
-  below, and coefficients of 1e3 to 1e4 are returned, where BFGS happened to stop.
+- The noisy objective is minimised by BFGS whatever its curvature. If its matrix is indefinite, the objective is
+  unbounded below, and BFGS stops at coefficients of 1e3 to 1e4.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import warnings
 
 
 def main() -> int:
-    """Answer until the input ends."""
+    """Answer requests until the input ends; return the exit status."""
     try:
         import diffprivlib
         import numpy as np
         import sklearn
         from diffprivlib.models import LinearRegression
-    except Exception as failure:  # of whatever kind: the benchmark goes on without this column
+    except Exception as failure:  # after any failure the benchmark goes on without this column
         print(json.dumps({"error": f"{type(failure).__name__}: {failure}"}), flush=True)
         return 1
     warnings.simplefilter("ignore")
@@ -49,7 +49,7 @@ def main() -> int:
         start = time.perf_counter()
         try:
             model.fit(X, y)
-        except Exception as failure:  # of whatever kind: it belongs in the table, not in a traceback
+        except Exception as failure:  # any failure is reported in the table, not by a traceback
             print(json.dumps({"error": f"{type(failure).__name__}: {failure}"}), flush=True)
             continue
         seconds = time.perf_counter() - start

@@ -1,12 +1,12 @@
-"""Expected widths against realised ones, on twelve populations: surveys, prices, counts, rare outcomes, weights.
+"""Expected widths against realised widths, on twelve populations: surveys, prices, counts, rare outcomes, weights.
 
-A plan is asked with rows that resemble the data (drawn from them, numbers blurred by a tenth of their standard
-deviation); with hints as a codebook has them (of each column the mean and standard deviation, or the share of each
-level, to two digits); and with its own assumptions alone. Targets, of the median over coefficients:
-with look-alike rows between .75 and 1.25 of the median width of fits of samples, or within the middle half of the
-widths, or, where a fit turns out in one of two ways, a range that contains the median; with hints within 1.5 times of
-the median in five populations of six; and a coefficient that less than a third of the fits give is not given by the
-plan with look-alike rows.
+A plan is computed with rows that resemble the data (drawn from the data; numbers get noise of a tenth of their standard
+deviation); with hints as in a codebook (the mean and standard deviation of each column, or the share of each level, to
+two digits); and with its own assumptions alone. Targets for the median over coefficients: with look-alike rows, the
+expected width is between .75 and 1.25 times the median width of fits of samples, or within the middle half of the
+widths, or, if a fit can turn out in two ways, the expected range contains the median; with hints, it is within a factor
+of 1.5 of the median in five populations of six. A coefficient that less than a third of the fits give is not given by
+the plan with look-alike rows.
 
     python -m benchmarks.plans --seed 1 [--names cps fair] [--replicates 15] [--mu 1] [--eps 4]
 """
@@ -34,7 +34,7 @@ SURVEY = {"y": (-10, 40), "age": (18, 100), "region": ["a", "b", "c", "d"], "own
 
 
 def survey(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of a survey: weights differ by a factor of ten, and those of the first region are half as large."""
+    """Return rows of a survey: weights differ by a factor of ten, and weights in the first region are half as large."""
     region = rng.choice(list("abcd"), n, p=[0.4, 0.3, 0.2, 0.1])
     age, owner = rng.normal(48, 17, n).clip(18, 100), (rng.random(n) < 0.3).astype(int)
     y = 8 + 0.05 * age + owner + 4 * rng.standard_normal(n)
@@ -64,13 +64,13 @@ PLANNED = {
     "fair": Population(fair, "dp_glm", "I(affairs > 0) ~ age + religious + rate_marriage", FAIR),
     "randhie": lm(randhie, "np.log1p(mdvis) ~ lncoins + disea + C(hlthf)", RANDHIE),
 }
-WHOLE = 20_000  # rows of a synthetic population that are planned for
+WHOLE = 20_000  # number of rows taken from a synthetic population
 BLUR = 0.1
 LOW, HIGH, TIMES, ENOUGH, SELDOM = 0.75, 1.25, 1.5, 5 / 6, 1 / 3
 
 
 def of(population: Population) -> pd.DataFrame:
-    """Return the complete rows of a population, of declared levels."""
+    """Return the rows of a population without missing values and with declared levels only."""
     rows = population.rows().head(WHOLE if callable(population.source) else None)
     rows = rows[[name for name in rows if name in population.domain]]
     for column, known in ps.Domain(dict(population.domain)).items():
@@ -80,7 +80,7 @@ def of(population: Population) -> pd.DataFrame:
 
 
 def codebook(population: Population, rows: pd.DataFrame) -> ps.Domain:
-    """Return the domain with hints as a codebook of the population has them: moments and shares, to two digits."""
+    """Return the domain with hints as in a codebook: means, standard deviations and shares, to two digits."""
     domain, outcome = ps.Domain(dict(population.domain)), population.formula.partition("~")[0].strip()
     if outcome == "I(affairs > 0)":
         domain = domain.hint(outcome, shares={1: _two((rows["affairs"] > 0).mean())})
@@ -98,7 +98,7 @@ def _two(value: float) -> float:
 
 
 def resembling(rows: pd.DataFrame, domain: Mapping[str, Any], rng: np.random.Generator) -> pd.DataFrame:
-    """Return rows drawn from these, with numbers blurred."""
+    """Return rows drawn with replacement, with normal noise added to numeric columns."""
     drawn = rows.iloc[rng.integers(0, len(rows), len(rows))].reset_index(drop=True)
     for column, known in ps.Domain(dict(domain)).items():
         if hasattr(known, "lo") and column in drawn:
@@ -108,7 +108,7 @@ def resembling(rows: pd.DataFrame, domain: Mapping[str, Any], rng: np.random.Gen
 
 
 def widths(population: Population, rows: pd.DataFrame, price: Mapping[str, float], seeds: range) -> pd.DataFrame:
-    """Return widths of the intervals of fits of samples, a column a sample."""
+    """Return the widths of intervals in fits of samples, one column for each sample."""
     fits = {}
     for seed in seeds:
         sample = rows.sample(len(rows), replace=True, random_state=seed).reset_index(drop=True)
@@ -119,7 +119,7 @@ def widths(population: Population, rows: pd.DataFrame, price: Mapping[str, float
 
 
 def compared(population: Population, price: Mapping[str, Any], seeds: range) -> pd.DataFrame:
-    """Return realised widths, and planned ones over them, by coefficient."""
+    """Return realised widths, and expected widths relative to these, by coefficient."""
     rows = of(population)
 
     def plan(domain: Any) -> Any:
@@ -150,7 +150,7 @@ def missed(table: pd.DataFrame) -> list[str]:
 
 
 def near(table: pd.DataFrame) -> bool:
-    """Whether the plan with hints is within `TIMES` times."""
+    """Whether the expected width with hints is within a factor of `TIMES` of the realised width (median)."""
     ratio = float(table["hints"].median())
     return ratio > 0 and abs(math.log(ratio)) <= math.log(TIMES)
 

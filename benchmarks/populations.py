@@ -1,17 +1,18 @@
-"""Coverage and length of intervals on real populations, and on hard synthetic ones.
+"""Coverage and length of intervals on real populations, and on hard synthetic populations.
 
-Each population is a file (folder PRIVSTATS_DATA, by default ../shared/data), a call of a verb, and a domain as a
-careful analyst would write it from a codebook: round and wider than the data. Samples are drawn with replacement; the
-truth is the fit on the whole population, and each sample's own robust interval without privacy stands beside the
-private one.
+Each population is a file (in the folder PRIVSTATS_DATA, by default ../shared/data), a call of a function, and a domain
+as a careful analyst would write it from a codebook: round bounds that are wider than the data. Samples are drawn with
+replacement; the truth is the fit to the whole population, and private intervals are compared with each sample's robust
+interval without privacy.
 
     python -m benchmarks.populations --seed 1 --names wages delays --mu 1 --eps 4 --replicates 40
 
-A coefficient misses its target where intervals that are given cover less often than .93, or than those without privacy
-less .02, by more than 2.6 binomial standard errors; where it has at least 60 / mu (600 / eps) effective score rows and
-is not given in more than a tenth of the fits; or where its median length is more than 2 times that without privacy
-although mu >= 1 or eps >= 4. Coefficients with fewer than 15 effective score rows are judged by the share of fits that
-are ten standard errors off and whose interval does not say so. The script exits with 1 if a target is missed.
+A coefficient misses its target if given intervals cover less often than .93 (or .02 less often than intervals without
+privacy, if that is lower), by more than 2.6 binomial standard errors. With 10,000 rows and mu >= 1 or eps >= 4 it also
+misses its target if it has at least 60 / mu (600 / eps, or 60 / eps with a delta) effective score rows and is not given
+in more than a tenth of the fits, or if its median length is more than 2 times that without privacy. A coefficient with
+fewer than 15 effective score rows is judged by the share of fits that are ten standard errors off with an interval that
+does not cover the truth. The script exits with 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from benchmarks.common import arguments
 FOLDER = Path(os.environ.get("PRIVSTATS_DATA", "../shared/data"))
 WHOLE = 200_000  # rows of a synthetic population
 FEW = 15.0  # effective score rows below which no interval of a sample can be relied upon, private or not
-FAR = 10.0  # standard errors
-MEDIAN_ERROR = 1.25  # of a median over that of a mean
+FAR = 10.0  # standard errors without privacy: an estimate this far from the truth is far off
+MEDIAN_ERROR = 1.25  # standard error of a median relative to that of a mean
 
 YES = ["no", "yes"]
 WAGES = {
@@ -85,11 +86,15 @@ class Population:
     Parameters
     ----------
     source : str or callable
-        A file of the data folder, or a function that makes rows of a generator and their number.
+        File in the data folder, or a function of a random generator and a number of rows that returns rows.
     verb : str
+        Name of the function, such as "dp_lm".
     formula : str
+        Formula of the regression.
     domain : mapping
+        Declared bounds and levels of the columns.
     options : mapping
+        Further arguments of the function.
     """
 
     source: str | Callable[[np.random.Generator, int], pd.DataFrame]
@@ -112,32 +117,32 @@ class Population:
 
 
 def skewed(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows whose mean is concave in a skewed predictor."""
+    """Return rows of a skewed predictor, and a response with a mean that is concave in it."""
     x = np.clip(rng.lognormal(1.3, 0.45, n), 0, 15)
     return pd.DataFrame({"x": x, "y": 11 + np.log1p(x) + rng.normal(0, 0.4, n)})
 
 
 def heavy(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of a right model, whose predictor has a long tail in wide bounds."""
+    """Return rows of a linear model whose predictor has a long tail in wide bounds."""
     x = np.clip(rng.lognormal(0, 1, n), 0, 100)
     return pd.DataFrame({"x": x, "y": 1 + 0.2 * x + rng.normal(size=n)})
 
 
 def twelve_levels(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of levels with probabilities 2^-k."""
+    """Return rows of a factor with twelve levels, whose probabilities are proportional to 2^-k."""
     p = 2.0 ** -np.arange(1, 13)
     g = rng.choice(12, n, p=p / p.sum())
     return pd.DataFrame({"g": [f"l{k}" for k in g], "y": 0.1 * g + rng.normal(size=n)})
 
 
 def sparse_spline(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows whose predictor is rare at one end of its range."""
+    """Return rows of a predictor with few values at one end of its range, and a response with a curved mean."""
     x = 10 * rng.beta(2, 5, n)
     return pd.DataFrame({"x": x, "y": np.sin(x) + 0.5 * rng.normal(size=n)})
 
 
 def student(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows whose errors have three degrees of freedom."""
+    """Return rows whose errors have Student's t distribution with three degrees of freedom."""
     X = rng.uniform(-1, 1, (n, 3))
     y = X @ [0.6, -0.3, 0.0] + 0.3 * rng.standard_t(3, n)
     return pd.DataFrame(X, columns=["x1", "x2", "x3"]).assign(y=y)
@@ -235,7 +240,7 @@ POPULATIONS = LM | OTHERS
 def reference(population: Population, data: pd.DataFrame) -> Any:
     """Return the fit without privacy, with robust standard errors."""
     formula = population.formula
-    for column, known in population.domain.items():  # the same base level: the first that is declared
+    for column, known in population.domain.items():  # the reference level of both fits is the first declared level
         if isinstance(known, list):
             formula = formula.replace(f"C({column})", f"C({column}, levels={known!r})")
     left, right = formula.split("~")
@@ -255,13 +260,16 @@ def reference(population: Population, data: pd.DataFrame) -> Any:
 
 
 def plain(values: Any) -> pd.Series:
-    """Return numbers by the names that the verbs give coefficients."""
+    """Return the numbers of a statsmodels fit under the names of this package's coefficients."""
     names = [re.sub(r", levels=\[[^\]]*\]", "", name) for name in values.index]
     return pd.Series(np.asarray(values), names)
 
 
 def effective_rows(population: Population, whole: Any, n: int) -> pd.Series | None:
-    """Return n (mean q^2)^2 / mean q^4 of each coefficient, q its influence values; None for quantile regression."""
+    """Return the number of effective score rows of each coefficient; None for quantile regression.
+
+    This is n (mean q^2)^2 / mean q^4, where q are the influence values of the coefficient.
+    """
     if population.verb == "dp_rq":
         return None
     X = np.asarray(whole.model.exog)
@@ -275,7 +283,11 @@ def effective_rows(population: Population, whole: Any, n: int) -> pd.Series | No
 
 
 def measured(population: Population, n: int, promise: Mapping[str, float], replicates: int, seed: int) -> pd.DataFrame:
-    """Return coverage, coverage without privacy, length and its relative error, shares given and far off."""
+    """Return coverage, length and other results by coefficient, as means over samples.
+
+    The columns are coverage, coverage without privacy, relative length (a median) and its relative error, the share of
+    samples in which the coefficient is given, the share in which it is far off, and the number of effective score rows.
+    """
     rows = population.rows()
     whole = reference(population, rows)
     truth = plain(whole.params)
@@ -325,7 +337,7 @@ def measured(population: Population, n: int, promise: Mapping[str, float], repli
 
 
 def shown(name: str, population: Population, n: int, promise: Mapping[str, float], replicates: int, seed: int) -> int:
-    """Print the table of a population; return how many coefficients miss a target."""
+    """Print the table of a population; return the number of coefficients that miss a target."""
     table = measured(population, n, promise, replicates, seed)
     table["missed"] = missed(table, promise, n, replicates)
     price = ", ".join(f"{kind} = {size:g}" for kind, size in promise.items())

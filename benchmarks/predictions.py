@@ -2,12 +2,13 @@
 
     python -m benchmarks.predictions --seed 1 --names wages delays --replicates 40
 
-Samples are drawn with replacement from each population of `benchmarks.populations`, and so are new rows. The
-truth of a mean is the fitted value of the whole population's fit; a new response is the row's own. Beside the private
-intervals stand those of statsmodels without privacy, whose intervals of a new response also take errors for normal.
+Samples and new rows are drawn with replacement from each population of `benchmarks.populations`. The true mean of a row
+is its fitted value in the fit to the whole population; the new response is the row's response. Private intervals are
+compared with intervals of statsmodels without privacy, which also assume normal errors for a new response.
 
-A population misses its target where intervals that are given cover less often than .93, or than those without privacy
-less .02, by more than 2.6 standard errors over the samples. The script exits with 1 if a target is missed.
+A population misses its target if given intervals cover less often than .93 (or .02 less often than intervals without
+privacy, if that is lower), by more than 2.6 standard errors over the samples. The script exits with 1 if a target is
+missed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import privstats as ps
 from benchmarks.common import arguments, verdict
 from benchmarks.populations import POPULATIONS, Population, reference
 
-NEW = 200  # rows at which a fit predicts
+NEW = 200  # number of new rows
 LM = ("wages", "wage_levels", "pharmacy", "vocabulary", "delays", "loan_rate", "king_county", "twelve_levels")
 GLM = ("crash_logit", "doctor_visits")
 CELLS = ((200, {"eps": 0.05}), (500, {"eps": 1.0}), (2000, {"eps": 1.0}), (5000, {"eps": 1.0}), (5000, {"mu": 1.0}))
@@ -33,7 +34,7 @@ ENDS = {"mean": ("mean_ci_lower", "mean_ci_upper"), "response": ("obs_ci_lower",
 def measured(
     population: Population, n: int, promise: Mapping[str, float], replicates: int, seed: int
 ) -> Mapping[str, pd.DataFrame]:
-    """Return for means and for new responses, a row a sample: coverage, that without privacy, share given, length."""
+    """Return, for means and responses, a row for each sample: coverage, that without privacy, share given, length."""
     rows = population.rows()
     whole = reference(population, rows)
     truth = {"mean": np.asarray(whole.predict()), "response": np.asarray(whole.model.endog)}

@@ -1,9 +1,10 @@
-"""Moments where a level of a factor is rare: intervals of its coefficients, and the noise that fits without any state.
+"""Moments if a level of a factor is rare: intervals of the factor's coefficients, and noise stated without intervals.
 
-Intervals: the reference level has few rows, so that its noisy count is the divisor of all coefficients of the factor;
-rows are in std devs of the count's noise, lengths in those of least squares without privacy. Noise: of the difference
-from least squares on the same rows, by coefficients whose noise is stated. Targets: of the coefficients that are given
-in `SHOWN` of the fits or more, `COVERED` are covered, less three standard errors over fits.
+Intervals: the reference level has few rows, so that its noisy count is the divisor of all coefficients of the factor.
+The number of these rows is in std devs of the noise of the count; lengths are relative to least squares without
+privacy. Noise: fits with `inference="none"` state the std dev of the noise of coefficients; the noise is the difference
+from least squares on the same rows. Targets: among coefficients that are given in a share `SHOWN` of the fits or more,
+a share `COVERED` is covered, up to three standard errors over fits.
 
     python -m benchmarks.rare_levels --seed 1 --replicates 300
 """
@@ -24,12 +25,12 @@ from benchmarks.common import arguments
 
 SHOWN, COVERED, N = 0.1, 0.95, 20_000
 BUDGETS: tuple[dict[str, float], ...] = ({"mu": 1.0}, {"eps": 1.0})
-SIZES = (5.0, 6.0, 6.5, 7.0, 7.5, 8.5, 10.0, 12.0, 20.0)  # rows of the reference level, in sds of a count
-NOISE = ((4, 8, 1), (4, 100, 0), (20, 8, 1), (20, 100, 0))  # levels, rows of the rare one, and which one it is
+SIZES = (5.0, 6.0, 6.5, 7.0, 7.5, 8.5, 10.0, 12.0, 20.0)  # rows of the reference level, in sds of its count's noise
+NOISE = ((4, 8, 1), (4, 100, 0), (20, 8, 1), (20, 100, 0))  # number of levels, rows of the rare level, and its index
 
 
 def rows_of(levels: int, few: int, rare: int, n: int, effect: float, seed: int) -> tuple[pd.DataFrame, ps.Domain]:
-    """Return rows of which `few` have the level `rare` with mean `effect`; the mean of all other rows is zero."""
+    """Return n rows: `few` rows have the level `rare` and mean `effect`; the mean of all other rows is zero."""
     rng, names = np.random.default_rng(seed), [f"l{k:02d}" for k in range(levels)]
     code = np.r_[np.full(few, rare), rng.choice(np.setdiff1d(np.arange(levels), [rare]), n - few)]
     x = rng.uniform(-1, 1, n)
@@ -64,7 +65,7 @@ def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range)
 
 
 def stated(levels: int, few: int, rare: int, budget: Mapping[str, float], seeds: range) -> tuple[float, ...]:
-    """Return the share of coefficients with stated noise, coverage of 1.96 times it, its error, and the error of x."""
+    """Return the share of stated noises, the coverage of 1.96 std devs, its std error, and the RMS error of x."""
     rows, domain = rows_of(levels, few, rare, 4000, 2.0, seeds[0])
     exact = smf.ols("y ~ x + g", rows).fit().params
     share, covered, off_x = [], [], []

@@ -1,14 +1,15 @@
 """Real data by dp_glm and robust dp_lm: distance to the fits of statsmodels, and relative length of intervals.
 
-Who has affairs (Fair 1978, logit) and visits to the doctor in the RAND health insurance experiment (Poisson) ship with
-statsmodels; high wages (logit) and log wages (Huber) in the Current Population Survey are where PRIVSTATS_DATA has the
-file. Bounds are those that the loaders declare. The ordinary fit has robust standard errors (HC0; RLM's own).
+Extramarital affairs (Fair 1978, logit) and visits to the doctor in the RAND health insurance experiment (Poisson) are
+from statsmodels; high wages (logit) and log wages (Huber) in the Current Population Survey need its file in
+PRIVSTATS_DATA. Bounds are those declared by the loaders. The ordinary fit has robust standard errors (HC0, or those of
+RLM).
 
 "distance" is the median over coefficients and replicates of the distance to the ordinary estimate, in its standard
-errors. "ratio" is the median of interval lengths to its lengths, over the intervals that are given, whose share is
-"intervals".
+errors. "ratio" is the median over given intervals of their length relative to ordinary intervals; "intervals" is the
+share of intervals that are given.
 
-Targets: every coefficient finite; from eps = 4 or mu = 1 on, intervals for nine coefficients in ten.
+Targets: every coefficient is finite; from eps = 4 or mu = 1 on, nine coefficients in ten have intervals.
 
     python benchmarks/real_glm.py --seed 1 [--replicates 5] [--data fair ...]
 """
@@ -41,7 +42,7 @@ DUE = ("eps = 4", "mu = 1")
 
 @dataclass(frozen=True)
 class Model:
-    """A data set, a model, and the same in statsmodels; `response` is what the response is there."""
+    """A data set, a private model, and the ordinary model in statsmodels; `response` is the formula's left side."""
 
     load: Callable[[], Dataset]
     verb: Callable[..., Any]
@@ -53,17 +54,17 @@ class Model:
 
     @property
     def formula(self) -> str:
-        """The private formula."""
+        """The formula of the private model."""
         return f"{self.response} ~ {self.predictors}"
 
 
 def glm(family: Any) -> Callable[[str, pd.DataFrame], Any]:
-    """Return the ordinary fit of a family."""
+    """Return the ordinary fit of a generalised linear model by statsmodels."""
     return lambda formula, data: smf.glm(formula, data, family=family).fit(cov_type="HC0")
 
 
 def rlm(formula: str, data: pd.DataFrame) -> Any:
-    """Return Huber's regression."""
+    """Return Huber's regression by statsmodels."""
     return smf.rlm(formula, data, M=sm.robust.norms.HuberT()).fit()
 
 
@@ -125,7 +126,7 @@ def measured(model: Model, replicates: int, seed: int) -> dict[str, tuple[float,
 
 
 def _coded(predictors: str, domain: ps.Domain) -> list[str]:
-    """Return terms as patsy must have them without a domain: columns with declared levels are factors."""
+    """Return the terms for patsy, which has no domain: a column g with declared levels is written "C(g)"."""
     return [f"C({term})" if isinstance(domain[term], ps.Levels) else term for term in predictors.split(" + ")]
 
 

@@ -1,18 +1,18 @@
 """Real data by dp_lm: distance to least squares, and relative length of intervals, at eps = .25, 1 and 4.
 
-Three regressions: wages in the Current Population Survey, house prices in King County (both where PRIVSTATS_DATA has
-the files), doctor visits in the RAND health insurance experiment (with statsmodels). Bounds are those that the
-loaders declare. *Not private*: the fit compared with, dp_lm at eps = 1e9, which is least squares of the clamped rows;
-what clamping does is left out. Everything else is a release as a user would get it.
+Three regressions: wages in the Current Population Survey, house prices in King County (both need files in
+PRIVSTATS_DATA), and doctor visits in the RAND health insurance experiment (from statsmodels). Bounds are those declared
+by the loaders. *Not private*: the reference, dp_lm at eps = 1e9, which is least squares on the clamped rows; the effect
+of clamping is left out. All other fits are releases as a user would get them.
 
-"distance" is the median over given coefficients and replicates of the distance to that fit, in its standard errors.
-"ratio" is the median of interval lengths to its lengths (of the same `cov_type`), over the coefficients that are
-given, whose share is "given". kng and the objpert of the box use theta_bound = 2 and give none where the curvature they
-buy drowns in its noise.
+"distance" is the median over given coefficients and replicates of the distance to the reference, in its standard
+errors. "ratio" is the median over given coefficients of the interval length relative to the reference (with the same
+`cov_type`); "given" is the share of given coefficients. kng and "objpert in the box" use theta_bound = 2 and give no
+intervals if noise hides the curvature that they release.
 
-Targets: a fit says why a coefficient is not given; with the method that auto chooses at least .9 of them are given at
-eps = 4 (levels of fewer than 600 rows need more at eps = 1); no median ratio is below .98 by more than 2 Monte Carlo
-standard errors.
+Targets: a fit explains why a coefficient is not given; with the method that auto chooses, at least .9 of the
+coefficients are given at eps = 4 (at eps = 1, levels of fewer than 600 rows need a larger budget); no median ratio is
+below .98 by more than 2 Monte Carlo standard errors.
 
     python benchmarks/real_linear.py --seed 1 [--replicates 10] [--data randhie ...] [--eps 1 ...] [--plot PATH]
 """
@@ -35,7 +35,7 @@ from privstats.datasets import Dataset, load_cps, load_housing, load_randhie
 from privstats.results.results import Results
 
 BUDGETS = (0.25, 1.0, 4.0)
-LIMIT = 1e9  # an eps without noise
+LIMIT = 1e9  # an eps with negligible noise
 METHODS: dict[str, dict[str, Any]] = {
     "auto": {},
     "matrixt": {"mech": "suffstats", "noise": "matrixt"},
@@ -49,7 +49,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Regression:
-    """A data set and a model."""
+    """A data set, by its loader, and the formula of a regression."""
 
     load: Callable[[], Dataset]
     formula: str
@@ -70,13 +70,13 @@ REGRESSIONS = {
 
 
 class Cell(NamedTuple):
-    """Results of the replicates of one method at one eps."""
+    """Distance, length ratio and share given over the replicates of one method at one eps."""
 
     distance: float
     ratio: float
     doubt: float  # Monte Carlo standard error of `ratio`
     noise_to_signal: float
-    given: float  # share of the coefficients
+    given: float  # share of coefficients that are given
     explained: bool
 
 
@@ -87,12 +87,12 @@ def lengths(fit: Results) -> np.ndarray:
 
 
 def cov_type_of(method: str) -> str:
-    """Return the assumptions of a method's intervals."""
+    """Return the argument `cov_type` of a method."""
     return str(METHODS[method].get("cov_type", "HC"))
 
 
 def explained(fit: Results) -> bool:
-    """Return whether a fit says of all coefficients that are not given why."""
+    """Return whether all coefficients are given, or a note explains the missing ones."""
     told = " ".join(note for note in fit.summary().notes if "not given" in note)
     return bool(fit.params.notna().all()) or bool(told)
 
@@ -100,7 +100,7 @@ def explained(fit: Results) -> bool:
 def cells(
     name: str, replicates: int, seed: int, budgets: tuple[float, ...] = BUDGETS, methods: tuple[str, ...] = ()
 ) -> dict[tuple[str, float], Cell]:
-    """Fit one regression by each method at each eps."""
+    """Fit one regression by each method at each eps; return the results."""
     regression = REGRESSIONS[name]
     data, domain = regression.load()
     wanted = {cov_type_of(method) for method in methods or METHODS}
@@ -133,7 +133,7 @@ def cells(
 
 
 def misses(name: str, found: dict[tuple[str, float], Cell]) -> list[str]:
-    """Return the targets missed on a data set."""
+    """Return the missed targets on a data set."""
     missed = []
     for (method, eps), cell in found.items():
         where = f"{name}, {method}, eps = {eps:g}"
@@ -147,7 +147,7 @@ def misses(name: str, found: dict[tuple[str, float], Cell]) -> list[str]:
 
 
 def plot(results: dict[str, dict[tuple[str, float], Cell]], path: Path) -> None:
-    """Draw the ratio of lengths against eps, a panel a data set."""
+    """Draw the ratio of lengths against eps, with a panel for each data set."""
     figure, panels = new_figure(len(results))
     for panel, (name, found) in zip(panels, results.items(), strict=True):
         budgets = sorted({eps for _, eps in found})

@@ -1,25 +1,25 @@
-"""Quantile regressions of several orders which share eps: drawn apart, or each between those drawn before.
+"""Quantile regressions at several levels that share eps: independent draws, or draws between earlier draws.
 
-The true quantiles are ordered wherever the predictors may lie, which is ``|x_j| <= 1`` in scaled units: theta of a
-higher order lies above theta' of a lower one there iff ``theta_0 - theta'_0 >= sum |theta_j - theta'_j|``. Three ways
-to use that, from equal shares of eps, and another way to share it.
+The true quantiles are ordered wherever the predictors may lie, which is ``|x_j| <= 1`` in scaled units: there theta of
+a higher level lies above theta' of a lower level if and only if ``theta_0 - theta'_0 >= sum |theta_j - theta'_j|``. The
+methods a to d use this order with equal shares of eps; e divides eps in another way.
 
-*a rearranged*: independent draws by KNG, fitted values sorted in each row (what `predict` does).
-*d projected*: the same draws, moved to the nearest coefficients that are ordered on the domain, nearest in the mean
-square of fitted values. Nothing but releases is looked at.
-*b stepwise*: the middle order first, then outwards; each draw has KNG's density on those theta of the parameter set
-that are ordered with the releases before. Given these the set is fixed and the same for neighbours, so the draw is
-private as on the whole set: the sensitivity of the score is as it was, and the normaliser moves by half of eps again.
-By adaptive composition the budgets add up.
-*c sandwich*: the same, the middle first, then the outermost, then each half way between neighbours drawn before. (Tran,
-Reimherr and Slavkovic have steps and sandwiches by a Markov chain; here every draw is exact.)
+*a rearranged*: independent draws by KNG, with fitted values sorted in each row (as in `predict`).
+*d projected*: the same draws, moved to the nearest coefficients that are ordered on the domain, in the mean square of
+fitted values. Only releases are used.
+*b stepwise*: the middle level first, then outwards; each draw has KNG's density on the part of the parameter set that
+is ordered with the earlier releases. Given these releases the set is fixed and the same for neighbours, so the draw is
+as private as on the whole set: the sensitivity of the score is unchanged, and the normaliser changes by half of eps
+again. By adaptive composition the budgets add up.
+*c sandwich*: the same, with the middle level first, then the outermost levels, then each level half way between earlier
+neighbours. (Tran, Reimherr and Slavkovic have steps and sandwiches by a Markov chain; here every draw is exact.)
 
-*e uneven*: a, with shares of eps in proportion to `need`.
+*e uneven*: as a, with shares of eps in proportion to `need`.
 
-Figures: root mean square error of the fitted quantiles where the predictors lie, mean over orders and replicates.
-``y = 0.5 + x_1 + (1 + s x_1) e``, e standard normal, response declared within (-8, 8), predictors uniform on [-1, 1];
-s = 0 ("normal") or 1/2 ("hetero"). In "narrow" predictors lie in [-0.4, 0.4] of what was declared, s = 2: true
-quantiles cross at x_1 = -1/2, where there are no rows. Gains are over the better of a and d, with Monte Carlo errors.
+Figures: root mean square error of the fitted quantiles at the predictors, as a mean over levels and replicates. ``y =
+0.5 + x_1 + (1 + s x_1) e``, e standard normal, response declared within (-8, 8), predictors uniform on [-1, 1]; s = 0
+("normal") or 1/2 ("hetero"). In "narrow" predictors lie in [-0.4, 0.4] of the declared range, and s = 2: true quantiles
+cross at x_1 = -1/2, where there are no rows. Gains are relative to the better of a and d, with Monte Carlo errors.
 
     python benchmarks/several_quantiles.py --seed 1 [--replicates 40] [--n 200 ...] [--eps 0.5 ...] [--d 2 3]
 """
@@ -43,16 +43,16 @@ from privstats.mechanisms.quantile_regression.rows import Rows
 from privstats.numerics.law import FloatArray
 from privstats.sets.losses import CheckLosses
 
-HALF, RADIUS = 8.0, 2.0  # response's half-range; of the parameter set
+HALF, RADIUS = 8.0, 2.0  # half-range of the response, and radius of the parameter set
 LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, s
 ORDERS = {3: (0.1, 0.5, 0.9), 9: tuple(k / 10 for k in range(1, 10))}
 METHODS = ("none", "apart", "a rearranged", "d projected", "b stepwise", "c sandwich", "e uneven")
-FEWER = 10_000  # rows from which on a quarter of the replicates are enough
-GIVE_UP = 60_000  # boxes beyond which a thin set is left to an ordinary draw, which is counted
+FEWER = 10_000  # rows from which on a quarter of the replicates is run
+GIVE_UP = 60_000  # number of boxes beyond which a draw on a thin set is replaced by one on the whole set
 
 
 class Cut(CheckBoxes):
-    """Boxes of a target restricted to ``A theta >= b``; the density outside is zero."""
+    """Sampler of a target density restricted to ``A theta >= b``; the density outside is zero."""
 
     def __init__(self, target: Target, A: FloatArray, b: FloatArray) -> None:
         self.A, self.b = A, b
@@ -75,17 +75,17 @@ class Cut(CheckBoxes):
 
 
 def signs(d: int) -> FloatArray:
-    """Return the corners of the domain: rows (1, +-1, ...)."""
+    """Return the corners of the domain of the predictors: rows (1, +-1, ...)."""
     return np.array([(1.0, *s) for s in itertools.product((-1.0, 1.0), repeat=d - 1)])
 
 
 def stepwise(k: int) -> list[int]:
-    """Return the middle of k places, and the others outwards."""
+    """Return the indices of k quantile levels, from the middle outwards."""
     return sorted(range(k), key=lambda j: (abs(j - (k - 1) / 2), j))
 
 
 def sandwich(k: int) -> list[int]:
-    """Return the middle of k places, the outermost, and those half way between neighbours, again and again."""
+    """Return the indices of k quantile levels: the middle, the outermost, then repeatedly those half way between."""
     done = [k // 2, *([0] if k // 2 else []), *([k - 1] if k - 1 > k // 2 else [])]
     while len(done) < k:
         known = sorted(done)
@@ -94,7 +94,7 @@ def sandwich(k: int) -> list[int]:
 
 
 def projected(thetas: FloatArray, width: float) -> FloatArray:
-    """Return the ordered coefficients whose fitted values are nearest, predictors uniform up to `width`."""
+    """Return the ordered coefficients with the nearest fitted values, for predictors uniform on [-width, width]."""
     k, d = thetas.shape
     root = np.tile([1.0, *[width / math.sqrt(3)] * (d - 1)], k)
     C = np.kron(np.diff(np.eye(k), axis=0), signs(d)) / root
@@ -103,7 +103,7 @@ def projected(thetas: FloatArray, width: float) -> FloatArray:
 
 
 def one_by_one(targets: list[Target], order: list[int], rng: np.random.Generator) -> tuple[FloatArray, int]:
-    """Return draws that are ordered with the draws before, and the number of draws without this order."""
+    """Return draws that are ordered with earlier draws, and the number of draws without this order."""
     corners, found, without = signs(targets[0].x.shape[1]), {}, 0
     for j in order:
         below, above = [i for i in found if i < j], [i for i in found if i > j]
@@ -119,18 +119,18 @@ def one_by_one(targets: list[Target], order: list[int], rng: np.random.Generator
 
 
 def need(tau: float) -> float:
-    """Return the relative share of the budget of one order.
+    """Return the relative share of the budget for the quantile level tau.
 
-    Far from its best theta a score may be as small as n times the smaller of tau and 1 - tau, or half of that where a
-    slope is steep, so an outer order needs more of the budget not to land there; and about a quantile where rows are
-    few the same noise moves theta further. In proportion to that the median would have too little: half way, in
-    logarithms.
+    Far from the best theta the score may be as small as n times the smaller of tau and 1 - tau, or half of this if a
+    slope is steep, so an outer level needs more of the budget to avoid such theta; and where rows are few, the same
+    noise moves theta further. Shares in proportion to this need would leave too little for the median, so its square
+    root is used.
     """
     return float(min(tau, 1 - tau, 0.25) ** -0.5)
 
 
 def errors(law: str, n: int, eps: float, d: int, taus: tuple[float, ...], rng: np.random.Generator) -> tuple:
-    """Return the error of every method on one data set, and the number of draws that gave up."""
+    """Return the error of every method on one data set, and the number of draws without the order."""
     width, s = LAWS[law]
     X = np.column_stack([np.ones(n), rng.uniform(-width, width, (n, d - 1))])
     y = np.clip((0.5 + X[:, 1] + (1 + s * X[:, 1]) * rng.standard_normal(n)) / HALF, -1, 1)

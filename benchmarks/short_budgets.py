@@ -1,11 +1,12 @@
-"""Perturbed minimisers against steps where budgets are short: share given, length and coverage over populations.
+"""Perturbed minimisers against noisy steps at small budgets: share given, length and coverage over populations.
 
-For each loss, number of rows and eps the middle population's length (over that without privacy, slopes alone), the mean
-share of slopes given, and the mean coverage of what is given, by "auto" and by steps ("newton"). Rows of a population
-are drawn with replacement. Huber's reference has its own scale of residuals, so that its coverage is a rough one.
+For each loss, number of rows and eps the script prints the median over populations of the length (relative to intervals
+without privacy, slopes only), the mean share of slopes given, and the mean coverage of given intervals, by "auto" and
+by noisy steps ("newton"). Rows of a population are drawn with replacement. The reference for Huber's loss estimates its
+own residual scale, so its coverage is approximate.
 
-Exits non-zero if what "auto" gives covers less than .93, but for Monte Carlo error, or it gives less than steps do by
-more than .05. Run: ``python -m benchmarks.short_budgets --seed 1``
+The script exits with a non-zero status if intervals of "auto" cover less than .93, beyond Monte Carlo error, or if the
+share given by "auto" is lower than that of steps by more than .05. Run: ``python -m benchmarks.short_budgets --seed 1``
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from benchmarks.populations import FOLDER, LM, OTHERS, Population, measured
 
 CELLS = ((1_000, 4.0), (2_000, 1.0), (2_000, 2.0), (2_000, 4.0), (10_000, 1.0), (10_000, 4.0))
 DOMAIN = {"x": (-5, 5), "z": (0, 1), "y": (0, 100)}
-MOST_MISSED = 0.05  # share given by steps that auto may not give
+MOST_MISSED = 0.05  # largest amount by which the share given by auto may be below that of steps
 
 
 def responses(kind: str, rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return counts or amounts with a linear logarithmic mean and another law than the family's."""
+    """Return counts or amounts with a log-linear mean and a distribution other than the family's."""
     x, z = rng.normal(size=n).clip(-5, 5), (rng.uniform(size=n) < 0.4) * 1.0
     mean = np.exp(0.3 * x - 0.3 * z)
     if kind == "few":
@@ -47,7 +48,7 @@ def responses(kind: str, rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def simulated(kind: str, family: str) -> Population:
-    """Return a population of made-up counts or amounts."""
+    """Return a population of synthetic counts or amounts."""
     return Population(partial(responses, kind), "dp_glm", "y ~ x + z", DOMAIN, {"family": family})
 
 
@@ -69,7 +70,7 @@ LOSSES: Mapping[str, Mapping[str, Population]] = {
 
 
 def summary(table: Mapping[str, pd.DataFrame], replicates: int) -> tuple[float, float, float, float]:
-    """Return the mean share given, the middle length, mean coverage, and its Monte Carlo error."""
+    """Return the mean share given, the median length, the mean coverage, and its Monte Carlo error."""
     slopes = [one.drop(index="Intercept", errors="ignore") for one in table.values()]
     given = np.array([one["given"].mean() for one in slopes])
     length = np.nanmedian([one["length"].median() for one in slopes])
@@ -81,7 +82,7 @@ def summary(table: Mapping[str, pd.DataFrame], replicates: int) -> tuple[float, 
 
 
 def main() -> int:
-    """Print a line a loss, number of rows and eps."""
+    """Print a line for each loss, number of rows and eps."""
     parser = arguments(__doc__, 12)
     parser.add_argument("--losses", nargs="*", default=list(LOSSES), choices=list(LOSSES))
     given = parser.parse_args()

@@ -1,8 +1,8 @@
-"""The same rows from several sources give the same bits. `benchmarks.speed` has the time of a Parquet file.
+"""Bitwise equality of fits to the same rows from several sources; `benchmarks.speed` has the time of a Parquet file.
 
-A frame, frames of odd sizes, a table of Arrow, Parquet, CSV, a table of DuckDB and a frame of polars, under one seed.
-Target: equal releases and estimates, for moments, steps, a binomial GLM, a perturbed minimiser, three
-quantiles and means by group.
+The sources are a frame, frames of odd sizes, an Arrow table, Parquet, CSV, a DuckDB table and a polars frame, under one
+seed. Target: equal releases and estimates, for moments, steps, a binomial GLM, a perturbed minimiser, three quantiles
+and means by group.
 
     python -m benchmarks.sources --seed 1 [--n 1000000]
 """
@@ -41,7 +41,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
 
 
 def drawn(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return rows of a linear model, with a group and a truth value."""
+    """Return n rows of a linear model, with a group and a Boolean column."""
     X = rng.uniform(-1, 1, (n, len(NAMES)))
     data = pd.DataFrame(X, columns=NAMES).assign(y=X @ np.linspace(-1, 1, len(NAMES)) + rng.standard_normal(n))
     return data.assign(g=np.array(GROUPS)[rng.integers(0, len(GROUPS), n)], b=rng.uniform(-2, 2, n) < data["y"])
@@ -56,7 +56,7 @@ def in_chunks(data: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def bits(n: int, seed: int, folder: Path) -> list[str]:
-    """Print whether all sources give the same bits, and return the sources that do not."""
+    """Print the processor time of each source; return the sources whose results differ from those of the frame."""
     data = drawn(n, np.random.default_rng(seed))
     data.to_parquet(folder / "all.parquet", row_group_size=99_991)
     data.to_csv(folder / "all.csv", index=False)

@@ -1,12 +1,12 @@
-"""The effect of each special rule of the engine: intervals of its case, with and without the rule.
+"""The effect of each special rule of the estimators: intervals in the rule's case, with and without the rule.
 
-A rule is switched off by constants at which it never acts, or by a function that does nothing in the place of its own.
-A case is a population of `benchmarks.hard_cases` or
-`benchmarks.populations` at a budget. For each rule a line has the least coverage of a coefficient, the median length
-over that without privacy, and the share given, with the rule and without.
+A rule is switched off by values of constants at which it never acts, or by a function without effect in place of its
+own function. A case is a population of `benchmarks.hard_cases` or `benchmarks.populations` at a budget. The script
+prints for each rule the lowest coverage of a coefficient, the median length relative to that without privacy, and the
+share given, with the rule and without it.
 
-Target: without the rule coverage of a coefficient falls by .05 or more, or intervals are a tenth longer, or a tenth of
-them is not given. A rule without effect in its case is to be deleted, or its case to be found.
+Target: without the rule the coverage of a coefficient falls by .05 or more, or intervals are a tenth longer, or the
+share given falls by a tenth. A rule without effect in its case should be deleted, or get another case.
 
     python -m benchmarks.special_rules --seed 1 [--replicates 100] [--names far_bounds]
 """
@@ -29,8 +29,8 @@ from benchmarks.hard_cases import CASES, Case
 from benchmarks.populations import FOLDER, POPULATIONS, measured
 from privstats.inference.estimate import NumericColumns
 
-SEEN = 0.25  # share of fits in which a coefficient is given, from which on its coverage counts
-COVERED, BOUGHT = 0.05, 0.1  # least loss of coverage, and of length or share given
+SEEN = 0.25  # coverage counts for coefficients given in more than this share of the fits
+COVERED, BOUGHT = 0.05, 0.1  # least effect of a rule on coverage, and on length or share given
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,15 @@ class Rule:
     Parameters
     ----------
     case : str
+        Name of its case.
     promise : mapping of str to float, or str
+        Budget, and further arguments of the call.
     n : int, optional
-        Rows; by default those of the case.
+        Number of rows; by default that of the case.
     off : mapping of str to float or tuple
-        Values of constants at which it never acts.
+        Values of constants at which the rule never acts.
     idle : mapping of str to callable
-        Names of functions of `privstats.estimators`, and what does nothing in their places.
+        Names of functions of `privstats.estimators`, and functions without effect that replace them.
     """
 
     case: str
@@ -107,14 +109,14 @@ RULES = {
 
 
 class Bought(NamedTuple):
-    """Intervals of a case."""
+    """Lowest coverage, median relative length and share given of the intervals in a case."""
 
     covered: float
     length: float
     given: float
 
     def worse(self, other: Bought) -> bool:
-        """Return whether these are worse than others by as much as a rule must buy."""
+        """Return whether these intervals are worse than others by the least effect of a rule."""
         return bool(
             self.covered < other.covered - COVERED
             or self.length > (1 + BOUGHT) * other.length
@@ -128,7 +130,7 @@ def case_of(rule: Rule) -> Case:
 
 
 def bought(rule: Rule, replicates: int, seed: int) -> Bought:
-    """Return the intervals of the rule's case with the rule."""
+    """Return coverage, length and share given in the case of a rule, with the rule."""
     case = case_of(rule)
     table = measured(case.population, rule.n or case.n, rule.promise, replicates, seed)
     slopes = table.drop(index="Intercept", errors="ignore")
@@ -139,7 +141,7 @@ def bought(rule: Rule, replicates: int, seed: int) -> Bought:
 
 
 def without(rule: Rule, replicates: int, seed: int) -> Bought:
-    """Return the intervals of the rule's case without the rule."""
+    """Return coverage, length and share given in the case of a rule, without the rule."""
     with ExitStack() as changes:
         changes.enter_context(replaced(rule.off))
         for name, nothing in rule.idle.items():

@@ -1,12 +1,12 @@
 """The cost of calls relative to a reference computation: ratios of processor time, and peaks of memory.
 
-Each row of the table is a call and a reference: fits of statsmodels, or what cannot be undercut, such as X'X of the
-same rows in floats, `np.partition`, pandas' means by group, a file that is read. Both are timed in one process, in
-turn: the least of some rounds, as other work on the machine only adds to it. Some targets are in seconds, and peaks of
-memory are in MB above the rows. First calls are made with nothing remembered. Rows without a target are there to
-compare.
+Each row of the table has a call and a reference: a fit of statsmodels, or a computation that no method can avoid, such
+as X'X of the same rows in floating point, `np.partition`, pandas' means by group, or reading a file. Both are timed in
+turn in one process; the smallest time of several rounds counts, because other work on the machine only adds to it. Some
+targets are in seconds; peaks of memory are in MB in addition to the rows. First calls are made with empty caches. Rows
+without a target are for comparison.
 
-The plot shows how times grow with rows, predictors, levels, groups and orders.
+The plot shows how times grow with rows, predictors, levels, groups and quantile levels.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.speed --seed 1 [--n 1000000] [--replicates 3]
         [--parquet-rows 2000000] [--only "a part of a title"]
@@ -58,14 +58,14 @@ from privstats.privacy.promise import REPLACE_ROW
 from privstats.sets.vectors import Ball, Products
 
 Call = Callable[[], object]
-CHUNK = 1 << 15  # rows of a float X'X at a time
-LOW, HIGH, STEP = -10.0, 10.0, 20 / 2**24  # of columns whose quantiles are asked
+CHUNK = 1 << 15  # rows in a chunk of X'X in floats
+LOW, HIGH, STEP = -10.0, 10.0, 20 / 2**24  # bounds and grid step of columns for quantiles
 HEADS = ("", "", "times, or unit", "at most")
 FILED = {"moments": ("suffstats", 5.0), "steps": ("newton", 15.0)}
 FILE_COLUMNS = [f"x{j}" for j in range(1, 6)] + ["y"]
 ROW_GROUP = 1 << 20
-LONG = 20.0  # seconds
-LIMIT = 2e7  # bytes, of calls with a limit of memory
+LONG = 20.0  # seconds; longer calls are timed once
+LIMIT = 2e7  # memory limit of some calls, in bytes
 MB = 1e6
 
 
@@ -76,11 +76,13 @@ class Work:
     Parameters
     ----------
     name : str
+        Name in the table.
     call : callable
+        The call.
     before : callable, optional
         A call before each timed call, which is not timed.
     clock : callable
-        Says how much processor time has been used.
+        Function that returns the processor time used so far, in seconds.
     """
 
     name: str
@@ -89,7 +91,7 @@ class Work:
     clock: Callable[[], float] = time.process_time
 
     def seconds(self) -> float:
-        """Return how much processor time a call takes."""
+        """Return the processor time of a call, in seconds."""
         self.before()
         start = self.clock()
         self.call()
@@ -98,15 +100,16 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A row of the table.
+    """A row of the table before measurement: a call, its reference and its target.
 
     Parameters
     ----------
     work : Work
+        The call.
     beside : Work, optional
-        The reference; without one the row is in seconds.
+        The reference; the row is in seconds if there is none.
     most : float, optional
-        Target of the ratio; without one it is shown.
+        Largest allowed ratio (or seconds); a row without a target is shown for comparison.
     """
 
     work: Work
@@ -116,7 +119,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table, measured."""
+    """A measured row of the table: name, number, unit and target."""
 
     name: str
     found: float
@@ -125,19 +128,19 @@ class Row:
 
     @property
     def printed(self) -> tuple[str, str, str, str]:
-        """The cells of the table."""
+        """The cells of the row as text."""
         return self.name, f"{self.found:.3g}", self.unit, "" if self.most is None else f"{self.most:g}"
 
     @property
     def missed(self) -> bool:
-        """Whether it is over its target."""
+        """Whether the number is above its target."""
         return self.most is not None and self.found > self.most
 
 
 def least(works: Iterable[Work | None], rounds: int) -> dict[Work | None, float]:
-    """Return the least processor time of each work, in turn; of None, one second.
+    """Return the smallest processor time of each work over several rounds, in turn; None has one second.
 
-    The first round warms up and is not counted, but for works of more than `LONG` seconds, which are done once.
+    The first round is a warm-up and is not counted, except for works of more than `LONG` seconds, which are run once.
     """
     took: dict[Work | None, float] = {work: 1.0 if work is None else work.seconds() for work in dict.fromkeys(works)}
     short = [work for work, seconds in took.items() if work is not None and seconds <= LONG]
@@ -149,14 +152,14 @@ def least(works: Iterable[Work | None], rounds: int) -> dict[Work | None, float]
 
 
 def measured(cases: Sequence[Case], rounds: int) -> list[Row]:
-    """Return the ratio of each case."""
+    """Return the rows of the table: the ratio of each case to its reference."""
     took = least([work for case in cases for work in (case.work, case.beside)], rounds)
     found = [(case, took[case.work] / took[case.beside]) for case in cases]
     return [Row(c.work.name, ratio, "s" if c.beside is None else c.beside.name, c.most) for c, ratio in found]
 
 
 def forget() -> None:
-    """Empty all that calls remember, as in a new process."""
+    """Empty all caches of the package, as in a new process."""
     gc.collect()
     for name, module in list(sys.modules.items()):
         if name.startswith("privstats"):
@@ -178,7 +181,7 @@ def rows_of(n: int, d: int, seed: int) -> pd.DataFrame:
 
 
 def right_of(d: int) -> str:
-    """Return the right side of a formula of all predictors."""
+    """Return the right side of a formula with d predictors."""
     return " ~ " + " + ".join(f"x{j}" for j in range(1, d + 1))
 
 
@@ -188,7 +191,7 @@ def domain_of(d: int) -> dict[str, Any]:
 
 
 def verbs(data: pd.DataFrame, d: int) -> dict[str, Callable[..., Any]]:
-    """Return the regressions of some rows, by name; each takes further arguments of the call."""
+    """Return the regressions of some rows by name, as functions of further arguments of the call."""
     right, domain = right_of(d), domain_of(d)
 
     def fit(verb: Callable[..., Any], y: str, **given: Any) -> Callable[..., Any]:
@@ -208,24 +211,24 @@ def verbs(data: pd.DataFrame, d: int) -> dict[str, Callable[..., Any]]:
 
 
 def column_of(n: int, seed: int) -> np.ndarray:
-    """Return a column whose quantiles are asked, unsorted."""
+    """Return an unsorted column of n values, for quantiles."""
     return np.clip(np.random.default_rng([seed, n]).standard_normal(n), LOW, HIGH)
 
 
 def gram(X: np.ndarray, times: float = 1) -> np.ndarray:
-    """Return X'X in floats, in chunks of rows, repeated several times."""
+    """Return X'X in floats, in chunks of rows; the rows are repeated `times` times."""
     starts = range(0, int(times * len(X)), CHUNK)
     return sum((X[(some := slice(s % len(X), s % len(X) + CHUNK))].T @ X[some] for s in starts), start=np.zeros(1))
 
 
 def columns_of(data: pd.DataFrame, d: int) -> np.ndarray:
-    """Return (1, predictors, response)."""
+    """Return the columns (1, predictors, response)."""
     return np.column_stack([np.ones(len(data)), data.iloc[:, :d], data["y"]])
 
 
 # the rows of the table
 def regressions(n: int, seed: int, d: int = 5) -> list[Case]:
-    """Return regressions beside those of statsmodels, and the limit of these."""
+    """Return cases of regressions relative to those of statsmodels, and X'X as a lower limit of their time."""
     data, right = rows_of(n, d, seed), right_of(d)
     X, fits = columns_of(data, d), verbs(data, d)
     ols = Work("OLS", lambda: smf.ols("y" + right, data).fit())
@@ -242,7 +245,7 @@ def regressions(n: int, seed: int, d: int = 5) -> list[Case]:
 
 
 def passes(n: int, seed: int, d: int = 5) -> list[Case]:
-    """Return the first pass over rows in memory, which makes the blocks, and later ones, beside X'X."""
+    """Return cases of the first pass over rows in memory, which makes blocks, and of later passes, against X'X."""
     data = rows_of(n, d, seed)
     X, design = columns_of(data, d), bind_regression("y" + right_of(d), domain_of(d))
     eye, xx = np.eye(design.width), Work("X'X", lambda: gram(X))
@@ -260,14 +263,14 @@ def passes(n: int, seed: int, d: int = 5) -> list[Case]:
         kept = rows(limit)
         return [Case(Work(f"{name}, {what}", partial(kept.totals, [q])), xx, most) for what, q in of.items()]
 
-    keep_what_is_freed()  # as the gate does
+    keep_what_is_freed()  # as in a fit
     made = Case(Work("making blocks", lambda: list(rows().blocks())), xx, 3.0)
     written = Case(Work("making and writing them", lambda: list(rows(1).blocks())), xx)
     return [made, written, *again("a later pass", None, 2.5), *again("a later pass from a file", 1, None)]
 
 
 def calls(n: int, seed: int, d: int = 5) -> list[Case]:
-    """Return plans and fits of few rows beside least squares: at the first call, and when it is remembered."""
+    """Return cases of plans and fits of few rows against least squares, at the first call and with a cached plan."""
     data = rows_of(n, d, seed)
     ols, fits = Work("OLS", lambda: smf.ols("y" + right_of(d), data).fit()), verbs(data, d)
     fits["plan of auto"] = partial(fits["auto"], dry_run=True)
@@ -280,7 +283,7 @@ def calls(n: int, seed: int, d: int = 5) -> list[Case]:
 
 
 def searches(d: int = 5) -> list[Case]:
-    """Return, in seconds, what searches of a budget and of a number of rows take, and a forecast, all first calls."""
+    """Return cases, in seconds, of searches for a budget and a number of rows, and of a forecast, all first calls."""
     domain = {**domain_of(d), "z": (0, 10)}
     plans: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "auto": ("lm", "y" + right_of(d), {"eps": 1.0}),
@@ -305,14 +308,14 @@ def searches(d: int = 5) -> list[Case]:
 
 
 def wide(n: int, seed: int, d: int) -> list[Case]:
-    """Return moments of many predictors beside least squares."""
+    """Return the case of moments with many predictors against least squares."""
     data = rows_of(n, d, seed)
     ols = Work("OLS", lambda: smf.ols("y" + right_of(d), data).fit())
     return [Case(Work("moments", verbs(data, d)["moments"]), ols, 1.0)]
 
 
 def quantiles(n: int, seed: int, orders: int, most: float | None = None, seconds: float | None = None) -> list[Case]:
-    """Return quantiles of a column beside those of numpy, and the seconds of a first call, which is planned."""
+    """Return cases of quantiles of a column against numpy, and in seconds of a first call, with its plan."""
     values, q = column_of(n, seed), np.arange(1, orders + 1) / (orders + 1)
     ask = partial(ps.dp_quantile, "x", pd.DataFrame({"x": values}), 1.0, q=q.tolist(), domain={"x": (LOW, HIGH)})
     beside = Work("np.percentile", lambda: np.percentile(values, 100 * q))
@@ -320,7 +323,7 @@ def quantiles(n: int, seed: int, orders: int, most: float | None = None, seconds
 
 
 def medians(n: int, seed: int) -> list[Case]:
-    """Return a median, and draws of its mechanism alone, beside one order statistic."""
+    """Return cases of a median, and of draws of its mechanism alone, against one order statistic."""
     values = column_of(n, seed)
     median = partial(ps.dp_median, "x", pd.DataFrame({"x": values}), 1.0, domain={"x": (LOW, HIGH)})
     beside, chance = Work("np.partition", lambda: np.partition(values, n // 2)), public_stream(seed)
@@ -343,9 +346,9 @@ def medians(n: int, seed: int) -> list[Case]:
 
 
 def levels(n: int, seed: int, many: int, most: float | None = None, seconds: float | None = None) -> list[Case]:
-    """Return moments of a factor beside X'X of its dense columns: of rows that fit into memory, again and again.
+    """Return cases of moments of a factor against X'X of its dense columns, computed from a repeated part of the rows.
 
-    In seconds: the plan, made anew, and a fit whose plan is remembered.
+    If `seconds` is given, return in seconds the plan, computed anew, and a fit with a cached plan.
     """
     codes = np.random.default_rng([seed, n, many]).integers(0, many, n)
     names, part = [f"level {k}" for k in range(many)], min(n, CHUNK)
@@ -360,7 +363,7 @@ def levels(n: int, seed: int, many: int, most: float | None = None, seconds: flo
 
 
 def level_plans(n: int, seed: int, many: int, most: float) -> list[Case]:
-    """Return plans of moments of a factor, each computed again, beside X'X of the factor's dense columns."""
+    """Return cases of plans of moments of a factor, computed anew, against X'X of the factor's dense columns."""
     (moments,) = levels(n, seed, many)
     ask: Any = moments.work.call
     plans = [
@@ -371,12 +374,15 @@ def level_plans(n: int, seed: int, many: int, most: float) -> list[Case]:
 
 
 def groups(n: int, seed: int, many: int, typed: bool = True) -> list[Case]:
-    """Return means and medians by group beside pandas' means, and means by groups that are texts beside categories."""
+    """Return cases of means and medians by group against pandas' means.
+
+    Means by groups that are texts are compared with means by categories.
+    """
     rng = np.random.default_rng([seed, n, many])
     codes, y, names = rng.integers(0, many, n), rng.uniform(0, 1, n), [f"level {k}" for k in range(many)]
     columns = {"category": pd.Series(pd.Categorical.from_codes(codes, pd.Index(names)))}
     if typed:
-        texts = np.array([f"level {code}" for code in codes.tolist()], dtype=object)  # each cell a text of its own
+        texts = np.array([f"level {code}" for code in codes.tolist()], dtype=object)  # each cell is a separate string
         types: dict[str, Any] = {"object": object, "text": "string[python]"}
         types |= {"text in Arrow": "string[pyarrow]"} if find_spec("pyarrow") else {}
         columns |= {name: pd.Series(texts, dtype=dtype) for name, dtype in types.items()}
@@ -398,7 +404,7 @@ def groups(n: int, seed: int, many: int, typed: bool = True) -> list[Case]:
 
 
 def summaries(n: int, seed: int, d: int) -> list[Case]:
-    """Return the summary of a fit by moments beside the fit."""
+    """Return the case of the summary of a fit by moments against the fit."""
     fit, last = verbs(rows_of(n, d, seed), d)["moments"], list[Any]()
 
     def fitted() -> None:
@@ -408,7 +414,7 @@ def summaries(n: int, seed: int, d: int) -> list[Case]:
 
 
 def importing() -> list[Case]:
-    """Return the import beside that of statsmodels, each in a process of its own, of modules that are compiled."""
+    """Return the case of the import against that of statsmodels, each in a new process with compiled modules."""
     compiled = tempfile.TemporaryDirectory()
     variables = {**os.environ, "PYTHONPYCACHEPREFIX": compiled.name}
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -429,7 +435,7 @@ def importing() -> list[Case]:
 
 
 def parquet(path: Path) -> list[Case]:
-    """Return fits of a Parquet file beside reading it once and adding up a Gram matrix in floats."""
+    """Return cases of fits of a Parquet file against reading it once with X'X in floats."""
     beside = Work("read + X'X", lambda: read(path))
     domain = {name: known for name, known in domain_of(5).items() if name in FILE_COLUMNS}
     fit = partial(ps.dp_lm, "y" + right_of(5), path, mu=1.0, domain=domain)
@@ -461,7 +467,7 @@ def scenes(n: int, seed: int) -> dict[str, Callable[[], list[Case]]]:
 
 # memory
 def peaks(n: int, seed: int) -> list[Row]:
-    """Return the largest memory that calls take above the rows, in MB."""
+    """Return the peak memory of calls in addition to the rows, in MB."""
     fits = verbs(rows_of(n, 5, seed), 5)
     nine, _ = quantiles(n, seed, 9)
     of: Mapping[str, tuple[Call, float]] = {
@@ -475,7 +481,7 @@ def peaks(n: int, seed: int) -> list[Row]:
 
 
 def peak(call: Call) -> float:
-    """Return the largest memory that a call takes, in MB, when it is not the first."""
+    """Return the peak memory of a call in MB, at its second run."""
     call()
     gc.collect()
     tracemalloc.start()
@@ -502,13 +508,13 @@ def read(path: Path) -> np.ndarray:
     """Return X'X of a file, in floats, read batch by batch."""
     import pyarrow.parquet as pq
 
-    # as it is by default, all is read ahead, into memory that is cleared for each call where little else is done
+    # by default the whole file is read ahead, into memory that may be cleared for each call
     batches = pq.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False).iter_batches(1 << 16, use_threads=False)
     return sum((gram(np.column_stack([c.to_numpy() for c in batch.columns])) for batch in batches), np.zeros(1))
 
 
 def held() -> float:
-    """Return the most memory that this process has held, in MB: on Linux of its own, not of the one that began it."""
+    """Return the peak memory of this process in MB; on Linux without the memory of the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -517,9 +523,9 @@ def held() -> float:
 
 
 def filed(path: Path, rounds: int) -> list[Row]:
-    """Return the rows of a Parquet file, and the peak of the fits above the start, of a process of its own.
+    """Return the rows of a Parquet file, and the peak of the fits above the start, in a process of its own.
 
-    The fits come first: reading as the reference does has a peak of its own.
+    The fits come first, because reading the file for the reference has a peak of its own.
     """
     cases, start = parquet(path), held()
     for case in cases[: len(FILED)]:
@@ -529,7 +535,7 @@ def filed(path: Path, rounds: int) -> list[Row]:
 
 
 def of_parquet(n: int, seed: int, rounds: int) -> list[Row]:
-    """Return the rows about a Parquet file; none where pyarrow is missing."""
+    """Return the rows about a Parquet file; none if pyarrow is missing."""
     if not n or not find_spec("pyarrow"):
         return []
     with tempfile.TemporaryDirectory() as folder:
@@ -542,7 +548,7 @@ def of_parquet(n: int, seed: int, rounds: int) -> list[Row]:
 
 # growth
 def growth(n: int, seed: int, rounds: int) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """Return times as they grow: by what grows, then by what is timed, pairs of a size and seconds."""
+    """Return pairs of a size and seconds of processor time, by growing quantity and by timed call."""
     few = n // 10
     panels: dict[str, tuple[Sequence[int], Callable[[int], list[Case]]]] = {
         "rows (d = 5)": ((n // 100, few, n), lambda rows: [*regressions(rows, seed)[:3], *medians(rows, seed)[:1]]),
@@ -563,7 +569,7 @@ def growth(n: int, seed: int, rounds: int) -> dict[str, dict[str, list[tuple[int
 
 
 def drawn(found: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], path: Path) -> None:
-    """Draw how times grow."""
+    """Draw processor times against sizes, with a panel for each growing quantity."""
     figure, axes = new_figure(len(found), share_y=False)
     for ax, (panel, lines) in zip(axes, found.items(), strict=True):
         for name, points in lines.items():

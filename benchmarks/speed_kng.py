@@ -1,7 +1,7 @@
 """Time of one exact draw of the K-norm gradient and exponential mechanisms, by size of model and parameter set.
 
-Predictors U(-1, 1), truth of l1 length .5 inside the set, eps = 1. Targets at 12 predictors: medians under 10 ms at
-radius 1 and under 1 s at radius 3.
+Predictors are U(-1, 1), the true coefficients have l1 norm .5 (inside the set), and eps = 1. Targets with 12
+predictors: the median time is below 10 ms at radius 1 and below 1 s at radius 3.
 
     python benchmarks/speed_kng.py --seed 1 [--draws 5]
 """
@@ -23,7 +23,7 @@ NORMS = ("linf", "l2", "l1", "loss")
 
 
 def milliseconds(d: int, n: int, radius: float, norm: str, draws: int, seed: int) -> float:
-    """Return the median time of a draw, each of a new data set."""
+    """Return the median time of a draw in milliseconds; each draw has a new data set."""
     rng, times = np.random.default_rng([seed, d, n]), []
     for draw in range(draws):
         X = np.column_stack([np.ones(n), rng.uniform(-1, 1, (n, d - 1))])

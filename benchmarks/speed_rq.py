@@ -1,10 +1,11 @@
 """Time and peak memory of one release of dp_rq.
 
-``y = 0.5 + (x_1 + ... ) / 2 + error``, predictors uniform on [-1, 1], errors normal, the response declared within
-(-8, 8); d counts the intercept. One release: the coefficients alone. Targets: 100,000 rows and 5 coefficients, where
-a chain draws, in under 2 s at eps = .1, 1 and 4; a million rows and 3 coefficients, drawn exactly, in under 10 s; ten
-times the rows take at most fifteen times the memory. Predictors that correlate (.9 of each is the first), higher orders
-and tied responses (whole numbers) are shown beside, without target.
+``y = 0.5 + (x_1 + ... ) / 2 + error``, predictors uniform on [-1, 1], normal errors, the response declared within (-8,
+8); d is the number of coefficients, intercept included. A release has the coefficients alone, without intervals.
+Targets: 100,000 rows and 5 coefficients, drawn by a Markov chain, take less than 2 s at eps = .1, 1 and 4; a million
+rows and 3 coefficients, drawn exactly, less than 10 s; ten times the rows take at most fifteen times the memory.
+Correlated predictors (.9 of each is the first), higher quantile levels and tied responses (whole numbers) have no
+targets.
 
     python -m benchmarks.speed_rq --seed 1 [--replicates 3]
 """
@@ -34,7 +35,7 @@ GROWTH = 15.0
 
 
 def draw(n: int, d: int, kind: str, seed: int) -> pd.DataFrame:
-    """Return n rows."""
+    """Return n rows of d - 1 predictors and a response."""
     rng = np.random.default_rng([seed, n, d])
     X = rng.uniform(-1, 1, (n, d - 1))
     if kind == "correlated":
@@ -45,7 +46,7 @@ def draw(n: int, d: int, kind: str, seed: int) -> pd.DataFrame:
 
 
 def measure(data: pd.DataFrame, eps: float, tau: float, replicates: int) -> tuple[float, float]:
-    """Return the median seconds of a release, and the peak of a further one in megabytes."""
+    """Return the median seconds of a release, and the peak memory of a further release in megabytes."""
     names = list(data.columns[:-1])
     domain = {**dict.fromkeys(names, (-1, 1)), "y": (-8, 8)}
 

@@ -1,16 +1,16 @@
-"""Trade-off functions: (eps, delta) and Gaussian promises side by side, and 1-GDP beside a tenfold composition.
+"""Trade-off functions: (eps, delta) and Gaussian guarantees side by side, and 1-GDP beside a tenfold composition.
 
-Left and middle, what promises of both kinds leave to the best test about one row. Right, K times (1 / sqrt(K), 0)-DP
-for K = 1 and 10: as K grows its trade-off tends to that of 1-GDP (Dong, Roth and Su 2022, section 3.2), but it is not
-1-GDP for any K, so the limit is drawn and never promised.
+Left and middle: the smallest type II error of a test about one row, under guarantees of both kinds. Right: K times (1 /
+sqrt(K), 0)-DP for K = 1 and 10. As K grows, its trade-off function tends to that of 1-GDP (Dong, Roth and Su 2022,
+section 3.2), but it is not 1-GDP for any K, so the limit is drawn and never promised.
 
-The composition is computed three ways. *Package*: from the delta at each eps at which privstats composes K promises,
-``f(alpha) = max over eps of 1 - delta(eps) - e^eps alpha``. *dp_accounting*: the same from its convolved
-distributions. *Binomial*: K answers of randomised response, Neyman and Pearson's test of Bin(K, p) against
-Bin(K, 1 - p), p = 1 / (1 + e^eps), with no delta in it.
+The composition is computed in three ways. *Package*: from the delta of K composed guarantees at each eps in privstats,
+``f(alpha) = max over eps of 1 - delta(eps) - e^eps alpha``. *dp_accounting*: the same from its convolved distributions.
+*Binomial*: the Neyman-Pearson test of K answers of randomised response, Bin(K, p) against Bin(K, 1 - p) with p = 1 / (1
++ e^eps), which needs no delta.
 
-Targets: both differ from the binomial by at most 1e-3, dp_accounting on no side but the cautious one (lower), and the
-tenfold composition by at most .03 from 1-GDP.
+Targets: package and dp_accounting differ from the binomial by at most 1e-3, dp_accounting only on the cautious (lower)
+side, and the tenfold composition differs from 1-GDP by at most .03.
 
     python -m benchmarks.tradeoff_figures --seed 1 [--out DIR]
 """
@@ -42,7 +42,7 @@ SHOWN = (0.01, 0.05, 0.1, 0.25, 0.5)
 
 
 def by_delta(delta: Callable[[float], float], highest: float, alpha: np.ndarray) -> np.ndarray:
-    """Return the symmetric trade-off function whose (eps, delta) are given: the largest of all that they imply."""
+    """Return the symmetric trade-off function with a given delta(eps): the largest of all (eps, delta) functions."""
     f = np.zeros_like(alpha)
     for eps in np.linspace(0, highest, 2001):
         f = np.maximum(f, approx_tradeoff(alpha, eps, delta(eps)))
@@ -50,12 +50,12 @@ def by_delta(delta: Callable[[float], float], highest: float, alpha: np.ndarray)
 
 
 def composed(eps: float, k: int, alpha: np.ndarray) -> np.ndarray:
-    """Return the trade-off function of k eps-DP mechanisms, as this package composes them."""
+    """Return the trade-off function of k eps-DP mechanisms, as composed by this package."""
     return by_delta(losses((ps.PureDP(eps),) * k).delta, k * eps, alpha)
 
 
 def convolved(eps: float, k: int, alpha: np.ndarray) -> np.ndarray:
-    """Return the same from dp_accounting, one convolution at a time."""
+    """Return the trade-off function of k eps-DP mechanisms by dp_accounting, one convolution at a time."""
     from dp_accounting.pld.common import DifferentialPrivacyParameters
     from dp_accounting.pld.privacy_loss_distribution import from_privacy_parameters
 
@@ -67,7 +67,10 @@ def convolved(eps: float, k: int, alpha: np.ndarray) -> np.ndarray:
 
 
 def binomial(eps: float, k: int, alpha: np.ndarray) -> np.ndarray:
-    """Return the same by Neyman and Pearson: reject for many ones of k, with a coin at the last count."""
+    """Return the trade-off function of k eps-DP mechanisms by the Neyman-Pearson test of binomial counts.
+
+    The test rejects large counts of ones among k answers, and is randomised at the critical count.
+    """
     p = 1 / (1 + math.exp(eps))
     counts = np.arange(-1, k + 1)
     below = np.array([[0.0 if c < 0 else bdtr(c, k, q) for c in counts] for q in (p, 1 - p)])
@@ -75,7 +78,7 @@ def binomial(eps: float, k: int, alpha: np.ndarray) -> np.ndarray:
 
 
 def figure(out: Path) -> None:
-    """Draw the promises side by side and the composition beside its limit."""
+    """Draw the guarantees side by side and the composition beside its limit."""
     picture, (left, middle, right) = new_figure(3)
     for eps, delta in APPROX:
         ps.ApproxDP(eps, delta).plot(left)
@@ -93,7 +96,7 @@ def figure(out: Path) -> None:
 
 
 def print_mixture(delta: float = 1e-6) -> None:
-    """Print the price of a mixture of promises by its loss distribution, and by its mu alone."""
+    """Print the eps of a mixture of guarantees by its privacy-loss distribution, and by its mu alone."""
     promises = (*[ps.PureDP(0.1)] * 10, *[ps.GaussianDP(0.5)] * 3)
     both, alone = together(promises, delta), ps.gdp_eps(mu_of(promises), delta)
     print(f"\n10 x (0.1, 0)-DP beside 3 x 0.5-GDP at delta = {delta:g}: eps = {both:.3f}, by mu alone {alone:.3f}")

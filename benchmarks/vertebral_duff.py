@@ -1,20 +1,22 @@
 """Section 6.2 of Gillenwater and Munoz Medina (2020): medians of 310 spines, 210 abnormal (AB) and 100 normal (NO).
 
-Six measurements, eps = .5, 1000 trials of each mechanism for each class apart; delta = 1 / n of the class where one is
-needed, rows added or removed, releases clipped to the range. Their Figure 2 (and 3, in the appendix) shows histograms
-for LaplaceLN, whose two classes overlap, and for Duff, whose classes do not. Here beside them the rank mechanism and
-the better calibrations of this package.
+Six measurements, eps = .5, 1000 trials of each mechanism for each class; delta = 1 / n of the class for mechanisms that
+need a delta; rows are added or removed; releases are clipped to the range. Figure 2 of the paper (and Figure 3, in the
+appendix) shows histograms for LaplaceLN, in which the two classes overlap, and for Duff, in which they do not. The rank
+mechanism and the better calibrations of this package are shown beside them.
 
-*The paper's range is the observed one of both classes together*: two patients' values, which no guarantee covers. It is
-used in the first table, as in the paper; the second has the public bounds of `privstats.datasets.load_vertebral`.
+*The paper's range is the observed range of both classes together*: the values of two patients, which no guarantee
+covers. It is used in the first table, as in the paper; the second table has the public bounds of
+`privstats.datasets.load_vertebral`.
 
-An entry is the mean distance from the class median (the lower of the two middle values), AB / NO. "in order" is how
-often a pair of trials, one of each class, orders the classes as their medians are: 50 % says nothing, and how much
-histograms overlap. Means are over the six measurements, of distances in units of the range between quartiles.
+An entry is the mean distance from the class median (the lower of the two middle values), AB / NO. "in order" is the
+share of pairs of trials, one of each class, that are ordered like the class medians: 50 % carries no information, and a
+low share means that the histograms overlap. Means are over the six measurements, of distances in units of the
+interquartile range.
 
-Targets, for both ranges, up to 3 Monte Carlo errors: the mean distance of Duff and of the rank mechanism no larger than
-that of any noise, for each measurement and class; over all of them, rank no worse than Duff. With the paper's range
-both order at least 9 of 10 pairs on average, and LaplaceLN as in the paper fewer than 3 of 4.
+Targets, for both ranges, up to 3 Monte Carlo errors: the mean distances of Duff and of the rank mechanism are no larger
+than that of any noise, for each measurement and class; over all of them, rank is no worse than Duff. With the paper's
+range, Duff and rank order at least 9 of 10 pairs on average, and LaplaceLN as in the paper fewer than 3 of 4.
 
     python -m benchmarks.vertebral_duff --seed 1 [--replicates 1000] [--plot PATH]
 """
@@ -36,7 +38,7 @@ EPS, RELATION = 0.5, "add_remove"
 CLASSES = ("AB", "NO")
 OBSERVED, PUBLIC = "observed range (paper, not private)", "public bounds"
 SHOWN = ("LaplaceLN, paper", "Cauchy, exact", DUFF, RANK)
-Trials = dict[tuple[str, str, str], np.ndarray]  # by measurement, method and class: releases
+Trials = dict[tuple[str, str, str], np.ndarray]  # releases by measurement, method and class
 
 
 def measurements(loaded: Dataset) -> list[str]:
@@ -58,7 +60,7 @@ def samples(loaded: Dataset, version: str) -> dict[tuple[str, str], Sample]:
 
 
 def trials(of: dict[tuple[str, str], Sample], replicates: int, seed: int) -> Trials:
-    """Draw releases."""
+    """Return releases of the median for each measurement, method and class."""
     rng = np.random.default_rng(seed)
     return {
         (name, method, group): draw(one, method, RELATION, EPS, 1 / len(one.values), replicates, rng)
@@ -68,12 +70,12 @@ def trials(of: dict[tuple[str, str], Sample], replicates: int, seed: int) -> Tri
 
 
 def distances(of: dict[tuple[str, str], Sample], drawn: Trials) -> Trials:
-    """Return distances from the class median."""
+    """Return distances of releases from the class median."""
     return {key: np.abs(releases - of[key[0], key[2]].median) for key, releases in drawn.items()}
 
 
 def overall(of: dict[tuple[str, str], Sample], away: Trials, method: str) -> np.ndarray:
-    """Return distances in units of quartile ranges, a mean over measurements and classes for each trial."""
+    """Return distances in units of interquartile ranges, for each trial a mean over measurements and classes."""
     wide = {}
     for name, _ in of:
         both = np.concatenate([of[name, group].values for group in CLASSES])
@@ -82,7 +84,7 @@ def overall(of: dict[tuple[str, str], Sample], away: Trials, method: str) -> np.
 
 
 def in_order(of: dict[tuple[str, str], Sample], drawn: Trials, name: str, method: str) -> float:
-    """Return how often a pair of releases orders the classes as their medians are."""
+    """Return the share of pairs of releases, one of each class, that are ordered like the class medians."""
     low, high = sorted(CLASSES, key=lambda group: of[name, group].median)
     lower = np.sort(drawn[name, method, low])
     below = np.searchsorted(lower, drawn[name, method, high], side="left")
@@ -97,7 +99,7 @@ def worse(ours: np.ndarray, theirs: np.ndarray) -> bool:
 
 
 def misses(version: str, of: dict[tuple[str, str], Sample], drawn: Trials) -> list[str]:
-    """Return the targets missed."""
+    """Return the missed targets for one range."""
     missed, away = [], distances(of, drawn)
     cells = {f"{name}, {group}": {m: away[name, m, group] for m in METHODS} for name, group in of}
     for where, by_method in cells.items():
@@ -119,7 +121,7 @@ def misses(version: str, of: dict[tuple[str, str], Sample], drawn: Trials) -> li
 
 
 def report(loaded: Dataset, version: str, of: dict[tuple[str, str], Sample], drawn: Trials) -> None:
-    """Print a table."""
+    """Print the table of mean distances for one range."""
     names, away = measurements(loaded), distances(of, drawn)
     rows = [("class medians", *(" / ".join(f"{of[name, group].median:.4g}" for group in CLASSES) for name in names))]
     for method in METHODS:
@@ -133,7 +135,7 @@ def report(loaded: Dataset, version: str, of: dict[tuple[str, str], Sample], dra
 
 
 def plot(loaded: Dataset, of: dict[tuple[str, str], Sample], drawn: Trials, path: Path) -> None:
-    """Draw histograms of the data and of releases, a row a measurement; lines mark class medians."""
+    """Draw histograms of the data and of releases, one row for each measurement; lines mark class medians."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
