@@ -56,7 +56,8 @@ from privstats.losses.base import Loss, SquaredLoss
 from privstats.privacy.promise import Promise, Relation
 from privstats.sets.vectors import Products
 
-# Budget shares, by name of the query: shares of mu^2 with normal noise, shares of eps under pure differential privacy.
+# Budget shares, by name of the query: shares of mu^2 under mu-Gaussian differential privacy ("normal"), and shares of
+# eps under pure differential privacy.
 # The queries "levels", "scales again", "second matrix", "whitened squares", "meat" and "residual squares" are optional.
 # The share of an optional query is a part of the share of a main query (`HOSTS`). If the optional query is omitted, the
 # main query keeps its whole share.
@@ -147,8 +148,8 @@ class Adaptive:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows, c columns of variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of their products. The largest eigenvalue of the noise is about ``2 sqrt(c) s``.
+        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
@@ -192,7 +193,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        # harmonic mean of the interval lengths of all coefficients; a coefficient without an interval has length inf
+        # a method's length: harmonic mean of all coefficients' interval lengths; inf for a coefficient without interval
         if len(self.branches) > 1:
             fewer = 1 / max(levels.told(box), 1 / box.c)
 
@@ -267,7 +268,7 @@ class Adaptive:
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
     """Return the noise sd of an off-diagonal entry of the first released second moments (coarse matrix).
 
-    The matrix is the sum of the outer products v v' over rows v. A row contains m columns and the response, and is
+    The matrix is the sum of the outer products v v' over rows v. A row v contains m predictors and the response, and is
     clipped to norm 1.
     """
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
@@ -298,10 +299,10 @@ def carries_steps(
 ) -> bool:
     """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
 
-    The relative noise is the largest eigenvalue of the noise, divided by a typical eigenvalue of the Hessian. Both are
-    expected values, computed from public values alone. If the noise exceeds the limit, optional queries are not worth
-    their budget share. One release of second moments with the whole budget is then less noisy than a release with the
-    budget that remains after the first stages of `Adaptive`.
+    The relative noise is the largest eigenvalue of the noise matrix, divided by a typical eigenvalue of the Hessian.
+    Both eigenvalues are expected values, computed from public values alone. If the noise exceeds the limit, optional
+    queries are not worth their budget share. One release of second moments with the whole budget is then less noisy
+    than a release with the budget that remains after the first stages of `Adaptive`.
 
     Parameters
     ----------
@@ -326,8 +327,8 @@ def carries_steps(
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
     """Return the relative noise of the rough second moments (coarse matrix), if released with the whole budget.
 
-    The relative noise is ``sqrt(c + 1) s / n``, for n rows, c standardised columns and the response, and the noise sd s
-    of an off-diagonal entry of the sum of their products. The largest eigenvalue of the noise is about twice
+    The relative noise is ``sqrt(c + 1) s / n``, for n rows v of c standardised columns and the response, and the noise
+    sd s of an off-diagonal entry of the sum of v v'. The largest eigenvalue of the noise matrix is about twice
     ``sqrt(c + 1) s``.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)

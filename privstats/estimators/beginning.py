@@ -35,7 +35,8 @@ def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[flo
     release = ask(Sum("scales", WeightedColumns(entry), within=within, item="of the offset"), by=by.columns)
     mean, square = release.value / scales.rows
     sd1, sd2 = np.sqrt(release.law.variance()) / scales.rows
-    mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)  # posterior mean, prior uniform on [-1, 1]
+    # posterior mean of the scaled offset's mean, under a uniform prior on [-1, 1]
+    mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)
     variance = float(square) - mean**2
     clear = variance > float(np.hypot(sd2, 2 * mean * sd1))
     return middle + half * mean, half * float(np.sqrt(np.clip(variance, 0.0, 1.0))) if clear else 0.0

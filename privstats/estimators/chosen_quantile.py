@@ -1,8 +1,9 @@
 """Quantile regression whose coefficients are drawn by the K-norm gradient mechanism or the exponential mechanism.
 
-The drawn coefficients solve ``sum (1{y <= x'theta} - tau) x = V`` for noise V of known distribution. Their error is
-``H^-1 (sampling error + V)``. The Hessian H, density-weighted second moments of x, is released as a kernel estimate;
-the score variance, ``tau (1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
+For predictors x, a response y and a probability tau, the drawn coefficients theta solve ``sum (1{y <= x'theta} - tau) x
+= V`` for noise V of known distribution. The error of theta is ``H^-1 (sampling error + V)``. The Hessian H,
+density-weighted second moments of x, is released as a kernel estimate; the score variance, ``tau (1 - tau) sum x x'``,
+needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # half-width of noise that separates equal responses, in half-ranges of y; less noise slows sampling
+JITTER = 2.0**-11  # half-width of noise that separates equal responses, in their half-ranges; less noise slows sampling
 NOISE_SHARE = 0.3  # a kernel is widened until the noise is at most this share of the Hessian's smallest eigenvalue
 
 
@@ -152,7 +153,7 @@ class ChosenQuantile(ABC):
         return (note("chain", length=SWEEPS, steps="sweeps", cure="delta=1e-6 or mu= has an exact method"),)
 
     def _chosen(self, ask: Ask, box: PublicBox, tau: float) -> Release:
-        """Release the coefficients for one tau, for columns scaled to [-1, 1], with the intercept first."""
+        """Release the coefficients for one probability tau, for columns scaled to [-1, 1], with the intercept first."""
         order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
         rows = np.column_stack([np.eye(box.width)[:, order], box.response / (1.0 + box.offset_reach)])
         within = CheckLosses(box.c, tau, float(self.theta_bound), box.intercept is not None)
@@ -186,8 +187,8 @@ class ChosenQuantile(ABC):
         level = 1.0 / (width * kernel_mean(width / sigma, tau))
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
-        # The information along the intercept is the number of rows times the density. The information along another
-        # direction is this product times the second moment of x in that direction.
+        # The information (Hessian) along the intercept is the number of rows times the density of the response at its
+        # quantile. The information along another direction is this product times the predictors' second moment there.
         known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
         constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
         meat = quantile_scores_of(known, tau, rows).value
@@ -218,13 +219,14 @@ class ChosenQuantile(ABC):
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
         """Return whether the number of rows and the budget are so small that noise probably dominates the estimate.
 
-        The drawn coefficients have a density proportional to ``exp(-c |score|)``, for the noise scale 1 / c. Two
-        integrals of ``exp(-c |score|)`` are compared, for d coefficients and n rows. The integral near the minimiser is
-        about ``d! 2^d / (c n f)^d / det(E x x')`` for responses of density f. The density f is assumed to be `DENSITY`,
-        and the predictors to be uniform, so that the determinant is ``3^(1 - d)``. Far from the minimiser the norm of
-        the score is at least n times `least_score`, and the set of possible coefficients has the volume ``(2
-        theta_bound)^d / d!``. The integral far from the minimiser is therefore at most ``exp(-c n least_score)`` times
-        this volume. The result is True unless the first integral is larger than this bound on the second.
+        The drawn coefficients have a density proportional to ``exp(-c |score|)``, for the norm |score| of the sum of
+        the rows' scores and the noise scale 1 / c. Two integrals of ``exp(-c |score|)`` are compared, for n rows x of d
+        predictors. The integral near the minimiser is about ``d! 2^d / (c n f)^d / det(E x x')`` for responses of
+        density f. The density f is assumed to be `DENSITY`, and the predictors to be uniform, so that the determinant
+        is ``3^(1 - d)``. Far from the minimiser |score| is at least n times the bound `least_score` on the mean score,
+        and the set of possible coefficients has the volume ``(2 theta_bound)^d / d!``. The integral far from the
+        minimiser is therefore at most ``exp(-c n least_score)`` times this volume. The result is True unless the first
+        integral is larger than this bound on the second.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])
@@ -255,14 +257,15 @@ class ExponentialQuantiles(ChosenQuantile):
 
 
 def least_score(tau: float, columns: int, intercept: bool) -> float:
-    """Return a lower bound on the sup norm of the mean score at coefficients theta far from the minimiser.
+    """Return a lower bound on the sup norm of the check loss's mean score at coefficients far from the minimiser.
 
-    If all responses lie above the fitted plane, or all below, the norm is at least min(tau, 1 - tau). If the fitted
-    slope of a predictor x is steep, the rows with responses below the plane are the rows with the largest x. Let s be
-    the share of these rows. For x uniform on [-1, 1] the absolute entries of the mean score are ``(|s - tau|, s (1 -
-    s))``. Their maximum is smallest at the s for which both entries are equal. The bound also holds in the norm "hull",
-    whose unit ball is the convex hull of the possible changes of the score. Without an intercept, the rows with
-    responses below a steep plane are the rows with one sign of x, and the norm is at least 1/4.
+    The mean score is the mean of ``(1{y <= x'theta} - tau) x``, for predictors x, responses y, coefficients theta and a
+    probability tau. If all responses lie above the fitted plane, or all below, the norm is at least min(tau, 1 - tau).
+    If the fitted slope of a predictor x is steep, the rows with responses below the plane are the rows with the largest
+    x. Let s be the share of these rows. For x uniform on [-1, 1] the absolute entries of the mean score are ``(|s -
+    tau|, s (1 - s))``. Their maximum is smallest at the s for which both entries are equal. The bound also holds in the
+    norm "hull", whose unit ball is the convex hull of the possible changes of the score. Without an intercept, the rows
+    with responses below a steep plane are the rows with one sign of x, and the norm is at least 1/4.
 
     >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
     [0.049, 0.207, 0.049]

@@ -49,8 +49,8 @@ class ClippedMeans:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows, c columns of variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of their products. The largest eigenvalue of the noise is about ``2 sqrt(c) s``.
+        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
         return MOST_FIRST_NOISE
 
@@ -98,7 +98,7 @@ class ClippedMeans:
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        # Newton steps are not chosen for a two-valued response: noise may hide the long scores of the rarer value.
+        # Newton steps are not chosen for a two-valued response: noise may hide the large scores of the rarer value.
         two = box.design.zero_to_one or np.isfinite(scales.rarer)
         return length if length <= MOST_STEPS and not two else np.inf
 

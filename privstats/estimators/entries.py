@@ -26,7 +26,7 @@ MOST_CONDITION = 1e10  # largest condition number of contrasts at which the leve
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Public description of the vectors (1, z) of rows, whose second moments are released; z ends with the response.
+    """Public description of each row's vector (1, z), whose second moments are released: predictors, then the response.
 
     If factor columns are coded by -1 and 1, the absolute value of each entry is 1, and the noise of all moments is
     proportional to the number of columns. With one indicator per level, z has a single 1 among the entries of a factor:
@@ -48,10 +48,11 @@ class Entries:
 
     @cached_property
     def coded(self) -> tuple[tuple[int, tuple[int, ...], FloatArray], ...]:
-        """Factors with level indicators in z, most levels first, as triples (factor, replaced columns, values).
+        """Factors whose level indicators replace columns of the design: triples (factor, replaced columns, values).
 
-        The values are the values of the replaced columns at each level. A factor is listed if its indicators replace at
-        least two columns. The indicators of an interaction also replace the columns of the interacting factors.
+        The factor with most levels is first. The values are the replaced columns' values at each level. A factor is
+        listed if its indicators replace at least two columns. The indicators of an interaction also replace the columns
+        of the interacting factors.
         """
         found, left = [], set(self.box.slopes) if self.by_level else set()
         for k, factor in sorted(enumerate(self.box.design.factors), key=lambda one: -len(one[1].levels)):
@@ -64,33 +65,33 @@ class Entries:
 
     @cached_property
     def others(self) -> list[int]:
-        """Positions of the design's columns that are entries of z; the last position belongs to the response."""
+        """Positions of the columns that level indicators do not replace; the last position belongs to the response."""
         coded = {column for _, columns, _ in self.coded for column in columns}
         return [j for j in (*self.box.slopes, self.box.c) if j not in coded]
 
     @property
     def predictors(self) -> int:
-        """Largest number of nonzero entries of (1, z) for any row, without the response."""
+        """Largest number of nonzero entries of a row's vector (1, predictors), whose second moments are released."""
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a factor, at most 1, that favours the method of noisy moments if rows have few nonzero entries.
+        """Return a multiplier, at most 1, that favours the method of noisy moments if rows have few nonzero entries.
 
         The method of noisy moments is chosen if the noise of another method exceeds a limit; the limit is multiplied by
-        this factor. The noise of the other methods, whose columns are whitened, increases with the number of columns.
+        the result. The noise of the other methods, whose columns are whitened, increases with the number of columns.
         The noise of moments increases with the number of nonzero entries of a row and with the response's bounds.
 
         Parameters
         ----------
         most : float
-            Number of columns per nonzero entry of a row beyond which the factor is below 1.
+            Number of columns, divided by the number of nonzero entries of a row, beyond which the result is below 1.
         """
         return min(1.0, most * self.predictors / max(self.box.c, 1))
 
     @cached_property
     def within(self) -> BoxProducts:
-        """Set in which the vectors z of all rows lie.
+        """Set in which every row's vector z of predictors and response lies.
 
         If z has level indicators, the first factor has an entry for every level. These entries add up to 1 in each row,
         so the number of rows and the sums of the columns are not released separately. Other factors have an entry for
@@ -106,7 +107,8 @@ class Entries:
     def quietest(self, laws: Mapping[str, Additive]) -> str:
         """Return the name of the noise distribution that adds the least noise to products with the response.
 
-        The criterion is the average noise variance of the second moments of the response with the other entries of z.
+        The criterion is the average noise variance of the sums, over rows, of products of the response with the
+        constant and the predictors.
         """
         with_response = self.within.where[:-1, -1]
 
@@ -118,21 +120,24 @@ class Entries:
 
     @cached_property
     def rows(self) -> RootWeighted | CodedColumns:
-        """Function that maps a block of rows to vectors z, with a level's number in place of a factor's indicators."""
+        """Function that maps rows to vectors z of predictors and response; a factor's entry is its level's number."""
         box, factors = self.box, tuple(factor for factor, *_ in self.coded)
         columns = np.column_stack([np.eye(box.width)[:, self.others[:-1]], box.response / (1.0 + box.offset_reach)])
         return CodedColumns(factors, columns) if factors else RootWeighted(columns)
 
     @cached_property
     def constant(self) -> FloatArray:
-        """Coefficients of a linear combination of (1, z) that equals 1 in each row, shape (1 + entries,)."""
+        """Weights whose product with each row's vector (1, predictors, response) is 1, one weight for each entry."""
         one = np.zeros(self.within.q + 1)
         one[list(self.within.groups[0]) if self.coded else 0] = 1.0
         return one
 
     @cached_property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps (1, z) to c design columns and response minus offset, shape (1 + entries, c + 1)."""
+        """Matrix that maps a row's vector (1, z) to c design columns and the response minus the offset.
+
+        The shape is (1 + entries of z, c + 1).
+        """
         box, own = self.box, len(self.others)
         onto = np.zeros((self.within.q + 1, box.c + 1))
         onto[-own:, self.others] = np.eye(own)
@@ -147,7 +152,7 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether z contains level indicators, and all predictors in z are linear functions of the design's columns."""
+        """Whether predictors with released moments include level indicators, and are linear in the design's columns."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 
@@ -155,19 +160,21 @@ class Entries:
     def from_columns(self) -> FloatArray:
         """Matrix, shape (c, c), that maps the design's columns to coordinates whose moments have about equal noise.
 
-        The coordinates are the predictors in z if `told` is true; otherwise they are the design's columns.
+        If level indicators are linear functions of the design's columns (`told`), the coordinates are the indicators
+        and the other predictors; otherwise they are the design's columns.
         """
         return np.asarray(np.linalg.inv(self.to_columns[1:-1, :-1]) if self.told else np.eye(self.box.c), dtype=float)
 
 
 def response_scale(others: float) -> float:
-    """Return the scale of the response in z at which estimates from noisy moments have the least noise.
+    """Return the factor of the response, in the norm of a row, at which estimates from noisy moments are most precise.
 
-    The coefficient vector is assumed to have the squared norm `SIGNAL`.
+    A row is a vector of predictors and response, whose second moments are released. The coefficient vector is assumed
+    to have the squared norm `SIGNAL`.
 
     Parameters
     ----------
     others : float
-        Largest squared norm of the entries of a row's vector z other than the response.
+        Largest squared norm of a row's predictors.
     """
     return float(np.sqrt((-1 + np.sqrt(1 + 8 * SIGNAL * others)) / (4 * SIGNAL)))

@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 
 SPAN = 2.0  # half-range of the histogram, in standard deviations of the linear predictor
 MOST_BINS = 64  # largest number of bins; each bin has two halves
-CHANCE = 3.0  # (sd of a sum of squared differences of noisy counts) / sqrt(sum of squared variances), for Laplace noise
+CHANCE = 3.0  # sd of a sum of squared Laplace-noise differences / sqrt(sum of the differences' squared variances)
 
 
 def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[float, float, int]:

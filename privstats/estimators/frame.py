@@ -43,14 +43,14 @@ NULL = 1e-8  # absolute value below which an entry of a unit vector in a null sp
 
 @dataclass(frozen=True, eq=False)
 class StandardFrame:
-    """Standardised columns h = z'K of a row z, with the response last, and the bounds of h.
+    """Standardised columns h' = z'K of a row z of the data, with the response last, and the bounds of h.
 
     The columns of a factor may be combined linearly, so that they are uncorrelated (`mapped`).
 
     Parameters
     ----------
-    K : ndarray, shape (width, c + 1)
-        Matrix that maps a row z = (columns, [offset], response) to h. The last entry of h is
+    K : ndarray, shape (entries of z, c + 1)
+        Matrix that maps a row z = (c columns, [offset], response) to h. The last entry of h is
         ``(response - offset - centre) / scale``.
     parts : tuple of (tuple of int, ndarray)
         Groups of columns of h that vary together, and their extreme values (corners), shape (corners,
@@ -72,7 +72,7 @@ class StandardFrame:
 
     @cached_property
     def predictors(self) -> FloatArray:
-        """Matrix that maps a row z to its standardised predictors, shape (width, c)."""
+        """Matrix that maps a row z = (c columns, [offset], response) to its c standardised predictors."""
         return self.K[:, :-1]
 
     @cached_property
@@ -95,7 +95,7 @@ class StandardFrame:
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
-        """Return an upper bound on the Euclidean norm |h'W| over all standardised rows h in the declared bounds."""
+        """Return an upper bound on the norm |h'W| over all standardised rows h within bounds, for a matrix W."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
@@ -107,7 +107,7 @@ class StandardFrame:
         return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
 
     def reach(self, b: Any) -> float:
-        """Return the largest absolute linear predictor |h'b| over all standardised rows h in the declared bounds."""
+        """Return the largest |h'b| over all standardised rows h within bounds, for the coefficients b."""
         images = [corners @ b[list(where)] for where, corners in self.parts]
         ends = [sum(float(pick(image)) for image in images) for pick in (np.max, np.min)]
         return max(map(abs, ends))
@@ -169,7 +169,7 @@ class PublicBox:
 
     @cached_property
     def response(self) -> FloatArray:
-        """Weights whose product with a row z is the response minus the offset, shape (width,)."""
+        """Weights whose product with a row z = (columns, [offset], response) is the response minus the offset."""
         one = np.zeros(self.width)
         one[-1] = 1.0
         if self.offset:
@@ -178,7 +178,7 @@ class PublicBox:
 
     @cached_property
     def entries(self) -> FloatArray:
-        """Matrix, shape (width, slopes + 1), that maps a row to predictors and response minus offset, in [-1, 1]."""
+        """Matrix that maps a row (columns, [offset], response) to predictors and response minus offset, in [-1, 1]."""
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
@@ -209,9 +209,9 @@ class PublicBox:
 
     @cached_property
     def public_range(self) -> FloatArray:
-        """Matrix M, shape (c, p): theta is assumed to be M phi for a vector phi with entries in [-1, 1].
+        """Matrix M, shape (c, p): the coefficients theta are assumed to be M phi for a vector phi in [-1, 1]^p.
 
-        The set of all these M phi is called the public range of theta. The vector phi has three kinds of entries:
+        The set of all vectors M phi is called the public range of theta. The vector phi has three kinds of entries:
 
         - the mean responses at the levels of the factor with most levels, averaged over the levels of other factors;
         - for every other factor, half the differences between the mean response at a level and the average over the
@@ -240,7 +240,7 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return the directions of theta, shape (c, l), that rows at the `kept` factor levels do not identify."""
+        """Return a basis, shape (c, l), of the coefficients' directions that rows at `kept` levels do not identify."""
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
@@ -314,7 +314,7 @@ class PublicBox:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Released centres and standard deviations of the design's columns and of the response.
+    """Released centres and standard deviations of the design's columns and of the response, scaled to [-1, 1].
 
     Parameters
     ----------
@@ -377,10 +377,10 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
     """Release the response's sum of squares about its released centre, in a separate query (stage 0a of the fit).
 
-    A row contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a row moves the sum
-    by at most 1. The public number ``largest`` is an upper bound on |y - centre|: the limit of |y| plus |centre|. The
-    mean square exceeds the variance by the squared error of the centre. The expected value of this squared error is
-    public, and is subtracted.
+    A row with response y contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a
+    row moves the sum by at most 1. The public ``largest`` is an upper bound on |y - centre|: the limit of |y| plus
+    |centre|. The mean square exceeds the variance by the squared error of the centre. The expected value of this
+    squared error is public, and is subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response
@@ -479,7 +479,7 @@ def ranked_scales(
         Whether the information in the releases is worth their budget; otherwise nothing is released.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
-    coded |= {*box.by_level}  # these columns are 0 in most rows, so the quantile of distances may be near 0
+    coded |= {*box.by_level}  # products with a dummy are 0 in most rows, so the quantile of distances may be near 0
     center, scale, below_noise, wrong = (
         part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
     )
@@ -516,7 +516,7 @@ def ranked_scales(
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # the quantile misses rare large responses, so the first scale sets a further lower limit
+        if j == box.c:  # the quantile misses rare large responses; the scale of stage 0 gives a further lower limit
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
         else:
@@ -533,8 +533,8 @@ class KnownMoments:
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
-        The second moments. Entries off the diagonal are zero, except for two dummies of one factor, which have the
-        values -1 and 1 and satisfy ``z_i z_j = -1 - z_i - z_j``.
+        The second moments. Entries off the diagonal are zero, except for two dummies z_i and z_j of one factor, which
+        have the values -1 and 1 and satisfy ``z_i z_j = -1 - z_i - z_j``.
     variance : ndarray, shape (c + 1, c + 1)
         Variances of the errors of `value`; infinite for unknown entries.
     """
@@ -553,7 +553,7 @@ class KnownMoments:
         return value, variance
 
     def mapped(self, R: FloatArray) -> KnownMoments:
-        """Return the second moments of the response and of the predictors h'R, for standardised predictors h.
+        """Return the second moments of h'R and of the response, for a row h of standardised predictors and a matrix R.
 
         A new entry is a weighted sum of the present entries; it is unknown if an unknown entry has a nonzero weight.
         Errors of different entries are treated as independent.
@@ -638,8 +638,8 @@ def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -
 def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: bool = False) -> StandardFrame:
     """Return the standardised columns with each product column replaced by the product of two standardised columns.
 
-    The product of standardised x_a and x_b is a linear function of x_a x_b, x_a, x_b and 1. The columns of a row are
-    therefore still mapped linearly to the standardised columns.
+    For two columns x_a and x_b, the product of the standardised columns is a linear function of x_a x_b, x_a, x_b and
+    1. The columns of a row are therefore still mapped linearly to the standardised columns.
 
     Parameters
     ----------

@@ -221,7 +221,11 @@ class Lengths:
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
-        """Return the clipping radius R >= `least` that minimises noise R^2 + sum over rows of max(norm^2 - R^2, 0)."""
+        """Return the clipping radius of rows that balances the noise of second moments against removed information.
+
+        The radius R >= `least` minimises the trace that clipping removes from the second moments, the sum over rows of
+        max(norm^2 - R^2, 0), plus the size of the noise, `noise` times R^2.
+        """
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
 
@@ -321,12 +325,12 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return counts that add up to `total`; counts up to bin `last` are shifted by one number, but not below zero."""
+    """Return counts that add up to `total`; all counts up to bin `last` are reduced equally, but not below zero."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
     kept = np.arange(1, len(ordered) + 1)
-    shifts = (np.cumsum(ordered) - rest) / kept  # the shift for each k, if exactly the k largest counts stay positive
+    shifts = (np.cumsum(ordered) - rest) / kept  # for each k: the reduction if only the k largest counts stay positive
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
     return np.r_[np.maximum(visible - shift, 0.0), tail]
@@ -387,7 +391,7 @@ def best_clip(
     noise : float
         Noise sd of a coordinate of the sum of scores at clipping radius 1.
     m : int
-        Number of coordinates.
+        Number of coordinates of a score.
     tail : Tail
         Assumption on the tail of the distribution of norms.
     unseen : float
@@ -400,8 +404,9 @@ def best_clip(
 
     Notes
     -----
-    The squared norms of the rare scores add up to `unseen`, S. If all of them have the norm l > B, there are S / l^2
-    rare scores, and their norms exceed the threshold B by S (l - B) / l^2 in total. This excess is largest at l = 2 B.
+    Let B be the clipping threshold, and S the sum of the squared norms of the rare scores (`unseen`). If all rare
+    scores have the norm l > B, there are S / l^2 rare scores, and their norms exceed B by S (l - B) / l^2 in total.
+    This excess is largest at l = 2 B.
     """
     tried, longest = lengths.from_least(m**0.5 / 2), max(float(lengths.lengths[-1]), 1e-300)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -414,7 +419,8 @@ def best_clip(
 def part_along(part: float, m: float, tail: Tail) -> float:
     """Return the largest share of a sum of score norms that can affect one of m coefficients.
 
-    The share is ``sqrt(part / m)``, at most 1. If ``tail.aligned``, it is 1.
+    The share is ``sqrt(part / m)``, at most 1, for an assumed constant `part`. If all scores beyond the clipping
+    threshold may affect the same coefficient (``tail.aligned``), the share is 1.
     """
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 
@@ -456,7 +462,7 @@ def predicted_length(
     count_sd : float
         Noise sd of a count of the histogram of score norms.
     m : int
-        Number of coordinates.
+        Number of coordinates of a score.
     scores : float
         Number of rows, or of privacy units.
     tail : Tail

@@ -57,7 +57,7 @@ def relative_noise(m: int, entry: float) -> float:
     Parameters
     ----------
     m : int
-        Number of coordinates.
+        Number of rows and of columns of the Hessian.
     entry : float
         Noise sd of an entry of the Hessian divided by the number of rows, with squared row norms clipped at m.
     """
@@ -90,11 +90,11 @@ class Lengthened:
         Parameters
         ----------
         m : int
-            Number of coordinates.
+            Number of whitened predictors.
         longest : float
             Upper bound on the norm of a row of whitened predictors.
         psi : float
-            Upper bound on |psi|, the derivative of the loss, in standard deviations of psi.
+            Upper bound on |psi|, for the derivative psi of a row's loss, in standard deviations of psi.
         sizes : Sizes
             Numbers of rows and of scores (one score for each row, or for each privacy unit).
         folded : bool
@@ -120,7 +120,7 @@ class Lengthened:
         longest : float
             Upper bound on the norm of a row of whitened predictors.
         psi : float
-            Upper bound on |psi|, the derivative of the loss, in standard deviations of psi.
+            Upper bound on |psi|, for the derivative psi of a row's loss, in standard deviations of psi.
         sizes : Sizes
             Numbers of rows and of scores (one score for each row, or for each privacy unit).
         """
@@ -282,7 +282,7 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Bound on the sd of the linear predictor's part along unidentified directions: the response's sd."""
+        """Bound on the sd of the linear predictor's part that unidentified directions explain: the response's sd."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -479,7 +479,7 @@ class Steps(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return bounds on the errors of the estimate due to the Hessian's noise and to clipping.
 
-        Scores are treated as linear functions of theta; for Huber's loss this is an approximation.
+        Scores are treated as linear functions of the coefficients; for Huber's loss this is an approximation.
         """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian

@@ -26,7 +26,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions
 
-UNSEEN = 1e-8  # a coefficient is reported if its entries in the basis of the null space have at most this norm
+UNSEEN = 1e-8  # a coefficient is reported if its row in a basis of the kept rows' null space has at most this norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class LevelConstant:
     factor, level : int
         Index of the factor among all factors, and index of the level in the factor.
     direction : ndarray, shape (c,)
-        Change of theta that adds 1 to the linear predictor of rows at this level and does not affect other rows.
+        Change of the coefficients that adds 1 to the linear predictor of rows at this level and of no other rows.
     """
 
     factor: int
@@ -48,7 +48,7 @@ class LevelConstant:
 
 @dataclass(frozen=True, eq=False)
 class KeptLevels:
-    """Factor levels kept in the fit, and directions of theta that the rows at kept levels do not identify.
+    """Factor levels kept in the fit, and directions of the coefficients theta that rows at kept levels do not identify.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class KeptLevels:
     def most_length(self) -> float:
         """Upper bound on the squared norm of standardised rows at rare factor levels.
 
-        The bound holds because `ridge` is added to the second moments with which rows are standardised.
+        The bound holds because a ridge matrix is added to the second moments with which rows are standardised.
         """
         return HELD_LEAST * (len(self.ridge) + 1)
 
@@ -208,9 +208,9 @@ def readable_levels(
 def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstant, ...]:
     """Return the constant of each kept level: the number added to the linear predictor of all rows at the level.
 
-    A level has a constant if the rows at all other levels identify all directions of theta but one. A change of theta
-    in this direction changes the linear predictor only in rows at the level. Levels of factors that interact with
-    another column have no constant.
+    A level has a constant if the rows at all other levels identify all directions of the coefficients but one. A change
+    of the coefficients in this direction changes the linear predictor only in rows at the level. Levels of factors that
+    interact with another column have no constant.
     """
     every, found = [np.ones(len(k), dtype=bool) for k in kept], []
     for k, factor in enumerate(box.design.factors):
@@ -219,7 +219,8 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
             null = box.null_space(others)
             if null.shape[1] != 1:
                 continue
-            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]  # levels of a row at `level`
+            # one row at this level: the row's level of each factor
+            row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]
             change = 0.0 if box.intercept is None else float(null[box.intercept, 0])
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
@@ -302,7 +303,8 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
 def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) -> FloatArray:
     """Return the amounts added to the mean squares of two-valued numeric columns: a diagonal matrix, shape (c, c).
 
-    These amounts limit the squared norm of standardised rows with the rarer value to `HELD_LEAST` times c + 1.
+    For c columns, the amounts limit the squared norm of standardised rows with the rarer value to `HELD_LEAST` times
+    c + 1.
 
     Parameters
     ----------

@@ -114,8 +114,8 @@ class LikelihoodSteps:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows, c columns of variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of their products. The largest eigenvalue of the noise is about ``2 sqrt(c) s``.
+        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
         return MATRIX_NOISE
 
@@ -125,7 +125,7 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",))
-        heavy = isinstance(loss.family, Gamma)  # gamma responses (amounts such as prices) have many long scores
+        heavy = isinstance(loss.family, Gamma)  # gamma responses (amounts such as prices) have many large scores
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
@@ -149,7 +149,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # `fit` does not contain the offset
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # `fit` excludes the offset
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
@@ -206,7 +206,8 @@ class LastStep:
     curvature_bias : ndarray, shape (c,)
         Bound on each coefficient's error due to the curvature of scores along the step, in the user's units.
     directions : ndarray, shape (c, c)
-        Matrix whose j-th column is the change of theta that changes coefficient j, in the user's units, by 1.
+        Matrix whose j-th column is the change of the scaled columns' coefficients that adds 1 to coefficient j, in the
+        user's units.
     move : float
         Root mean square change of the linear predictor due to the step.
     """
@@ -256,9 +257,10 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest standard deviation of a row's score that is due to unidentified directions.
+        """Upper bound on the standard deviation of the part of a row's score that unidentified directions explain.
 
-        The bound is `ETA_SIGNAL` times the root of the mean information of a row, but at least `ETA_SIGNAL`.
+        Unidentified directions are changes of the coefficients about which the released Hessian has no information. The
+        bound is `ETA_SIGNAL` times the root of the mean information of a row, but at least `ETA_SIGNAL`.
         """
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
@@ -277,11 +279,11 @@ class LikelihoodStep(OneStep):
         return np.sqrt((vectors**2 / np.maximum(values, 1 / max(self.rows, 1.0))).sum(axis=1))
 
     def eta(self, at: Start) -> FloatArray:
-        """Return the linear predictors of the synthetic rows, at the coefficients of `at`."""
+        """Return the linear predictors of the synthetic rows, at the coefficients `at`."""
         return self.loss.family.fitted(self.synthetic.rows @ self.along(at.theta) + self.synthetic.offset)
 
     def information(self, at: Start) -> FloatArray:
-        """Return the information weights of the synthetic rows at the coefficients of `at`."""
+        """Return the Fisher information of each synthetic row about its linear predictor, at the coefficients `at`."""
         return self.loss.family.weight(self.eta(at))
 
     def spread(self, at: Start) -> float:
@@ -351,10 +353,10 @@ class LikelihoodStep(OneStep):
         """Return the equation without constants of factor levels below their noise, and notes on the levels.
 
         The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If a
-        constant is smaller than its noise, the Hessian's noise hides the direction of theta that belongs to the
-        constant. The hidden direction is known only approximately. The error along this direction would therefore
-        lengthen the intervals of all coefficients. Without the constant in the equation, only the coefficients that
-        depend on the constant are not reported. The rows at the level remain in the fit.
+        constant is smaller than its noise, the Hessian's noise hides the change of the coefficients that belongs to the
+        constant. The direction of this change is known only approximately. The error along this direction would
+        therefore lengthen the intervals of all coefficients. Without the constant in the equation, only the
+        coefficients that depend on the constant are not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -426,7 +428,7 @@ class NewtonSteps(LikelihoodStep):
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # convert the synthetic rows from coordinates of the start's predictors to coordinates of the predictors of `w`
+        # express the synthetic rows in the whitened predictors of `w`, instead of the starting whitened predictors
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
@@ -460,7 +462,7 @@ class NewtonSteps(LikelihoodStep):
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         known, V = np.linalg.eigh(self.informed(start, metric))
         squared = (noise * B / self.sizes.rows) ** 2
-        # along directions with more noise than information, the inverse and the step are shrunk toward 0
+        # along directions with more noise than information, the inverse information and the step are shrunk toward 0
         inverse = (V * (known * (1 + squared) / (known**2 + squared))) @ V.T
         step = self.shortened(metric @ (inverse @ value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
@@ -630,7 +632,7 @@ def effective_share(
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T
     sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
-    moved, shares = rows @ inverse @ error / sd, []  # change of eta if a coefficient changes by one std error
+    moved, shares = rows @ inverse @ error / sd, []  # change of linear predictors per std error of a coefficient
     for far in ndtri((np.arange(PLACES) + 0.5) / PLACES):
         there = family.fitted(eta[:, None] + far * moved)
         q2 = family.weight(there) * of**2

@@ -1,6 +1,6 @@
 """Average marginal effects, released at the estimated coefficients theta.
 
-The effect of a predictor is the mean over rows of ``slope(x' theta) theta_j``, where slope is the derivative of the
+The effect of predictor j is the mean over rows x of ``slope(x' theta) theta_j``, where slope is the derivative of the
 mean response with respect to the linear predictor. The effect of a dummy is the mean change of the mean response when
 its factor changes from the reference level to the dummy's level. Only one column of the formula changes at a time:
 products of this column with other predictors do not change. In a product of a numeric column and a factor, the midpoint
@@ -74,7 +74,7 @@ def with_marginal_effects(
     totals, spread = row.sizes * release.value, row.sizes * np.sqrt(release.law.variance())
     rows = max(float(totals[0]), 2 * float(spread[0]), 1.0)
     means = totals / rows
-    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projection on the identified directions of theta
+    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projection on the coefficients' identified directions
     place = {j: 2 + c + (1 + c) * k for k, j in enumerate(j for group in groups for j in group.columns)}
     lost = lost_effects(design, levels)
     columns = range(int(design.intercept), c)

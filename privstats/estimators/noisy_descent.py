@@ -40,7 +40,7 @@ from privstats.sets.vectors import Ball, Products
 LENGTH = math.sqrt(2.0)  # default of the limit C on the norm of a row; rows with a larger norm have weights below 1
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bounds, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
-SCALE_STEP = 2.0  # step size for log sigma, along the score of log sigma
+SCALE_STEP = 2.0  # step size for the log residual scale, along the score of the log residual scale
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the largest eigenvalue of its noise (`edge`)
 # USUAL_PART: eigenvalues of the Hessian below a limit, which is due to noise, are raised to the limit. No coefficient
 # is reported if the limit exceeds USUAL_PART x (largest curvature of a row's loss) / (number of coefficients).
@@ -51,12 +51,14 @@ OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in s
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default step size of Newton steps; longest Newton step, in residual scales
 WORTH_SAYING = 1.05  # smallest ratio of interval lengths at which a note names the method with shorter intervals
 AMPLE = 0.1  # mech="newton" has shorter intervals if noise_to_signal is at most this (`benchmarks.noisy_optimisation`)
-SCORE_SHARE = 0.5  # share of mu^2 that mech="newton" spends on its final score
+SCORE_SHARE = 0.5  # share of the budget mu^2 of Gaussian differential privacy that mech="newton" gives its final score
 
 
 @dataclass(frozen=True)
 class NoisyGradientDescent:
     r"""Noisy gradient descent: K steps ``theta <- theta - eta (g + N)``, g the mean score and N normal noise.
+
+    Here theta is the vector of coefficients, and eta is the step size.
 
     Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum
     changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total. The
@@ -283,12 +285,12 @@ class NoisyGradientDescent:
 class NoisyNewton(NoisyGradientDescent):
     r"""Noisy Newton: K steps ``theta <- theta - eta (H + W)^-1 (g + N)``.
 
-    Here g is the mean score, with noise N, and H is the Hessian per row, with noise W. Each step releases g + N and
-    H + W. The proof of privacy is the proof for `NoisyGradientDescent`. The budget mu^2 is divided into 2 K + 2 equal
-    parts: one part for each of the K scores and K Hessians of the steps, one for the Hessian at the last iterate, and
-    one for the score variance. Eigenvalues of H + W are raised to the largest eigenvalue of W, ``sqrt(2 p)`` noise sds
-    of a diagonal entry for p coefficients. Steps are at most three residual scales long. Both limits are
-    post-processing.
+    Here theta is the vector of coefficients, eta is the step size, g is the mean score, with noise N, and H is the
+    Hessian per row, with noise W. Each step releases g + N and H + W. The proof of privacy is the proof for
+    `NoisyGradientDescent`. The budget mu^2 of mu-GDP is divided into 2 K + 2 equal parts: one part for each of the K
+    scores and K Hessians of the steps, one for the Hessian at the last iterate, and one for the score variance.
+    Eigenvalues of H + W are raised to the largest eigenvalue of W, ``sqrt(2 p)`` noise sds of a diagonal entry for p
+    coefficients. Steps are at most three residual scales long. Both limits are post-processing.
 
     Intervals: let M be the Hessian at the last iterate, H_k the raised matrix H + W of step k, and s the sd of N. With
     ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
@@ -384,7 +386,7 @@ class ScaledRows:
 
     @cached_property
     def P(self) -> FloatArray:
-        """Matrix P that maps a row z (columns and response) to its scaled predictors z'P, shape (width, c)."""
+        """Matrix P, shape (entries of z, c), that maps a row z of columns and response to its scaled predictors z'P."""
         P = np.zeros((self.box.width, self.box.c))
         P[: self.box.c] = np.diag(1 / self.scales)
         return P
@@ -400,7 +402,7 @@ class ScaledRows:
         return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
 
     def eta(self, at: Iterate) -> FloatArray:
-        """Return the weights whose product with a row z is the row's linear predictor, shape (width,)."""
+        """Return the weights whose product with a row z of columns and response is the row's linear predictor."""
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
@@ -465,8 +467,8 @@ class ScaledRows:
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
         """Return the function that maps a row to its score or, if `squared`, to its vector v in the Hessian.
 
-        The Hessian is the sum of the outer products v v' over rows. The matrix P maps a row z to the predictors z'P in
-        the score.
+        The Hessian is the sum of the outer products v v' over rows. The matrix P maps a row z of columns and response
+        to the predictors z'P in the score.
         """
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 

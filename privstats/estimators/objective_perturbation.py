@@ -135,7 +135,7 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
         Mean of |psi|, where psi is the derivative of a row's loss. If a row is longer than the radius, its weight
         shortens the row's score by this number times the row's excess norm.
     m : int
-        Number of coordinates.
+        Number of coordinates of a row or score.
     tail : Tail
         Assumption on the tail of the distribution of row norms.
     """

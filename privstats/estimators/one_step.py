@@ -145,9 +145,9 @@ class Problem:
             assumed = replace(assumed, residue=assumed.residue * part_along(ALONG_HIDDEN, self.m, assumed))
         return replace(self, tail=assumed, robust=cov_type != "nonrobust")
 
-    # coordinates of theta: the coefficients of the whitened predictors w
+    # coordinates of the coefficients theta: the coefficients of the whitened predictors w
     def along(self, theta: FloatArray) -> FloatArray:
-        """Return the coordinates t of theta, shape (m,): the coefficients of the whitened predictors."""
+        """Return the coefficients of the m whitened predictors, for the coefficients theta of the design's columns."""
         return self.start.coordinates(theta, self.levels.hidden)
 
     @cached_property
@@ -178,12 +178,12 @@ class Problem:
 
     @property
     def freedom(self) -> float:
-        """Residual degrees of freedom."""
+        """Residual degrees of freedom: number of scores minus number of coefficients, at least 1."""
         return max(self.counted - self.m, 1.0)
 
     @property
     def small_sample(self) -> float:
-        """Degrees-of-freedom factor n / (n - m) of HC1."""
+        """Degrees-of-freedom factor n / (n - m) of the variance estimator HC1, for n scores and m coefficients."""
         return max(self.counted, 1.0) / self.freedom
 
     # after the estimating equation: the estimate and its notes
@@ -225,7 +225,7 @@ class LastRelease:
     Parameters
     ----------
     value : ndarray, shape (m,)
-        The sum of clipped scores at theta; for a perturbed loss, the ridge's gradient at the minimiser.
+        The sum of clipped scores at the coefficients `at`; for a perturbed loss, the ridge's gradient at the minimiser.
     noise : Loading
         Noise of `value`.
     sd : float
@@ -256,7 +256,8 @@ class LastRelease:
             noise = Loading(np.eye(within.dim), release.law)
             return cls(release.value, noise, sd_of(release.law), within.radius, at)
         both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
-        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])  # row 0: corner * (sum of scores)
+        # the first column of the matrix `both` contains the sum of scores, times the constant `within.corner`
+        noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])
         value, sd = both.value[1:, 0] * (1 / within.corner), float(np.sqrt(noise.covariance()[0, 0]))
         return cls(value, noise, sd, within.radius, at, products=both.mapped(scores))
 
@@ -273,7 +274,7 @@ class LastRelease:
 
     @property
     def products_sd(self) -> float:
-        """Noise sd of an off-diagonal entry of `products`, if `products` was released together with the score."""
+        """Noise sd of an off-diagonal entry of the scores' second moments, if released together with the score."""
         return self.sd * self.radius
 
 
@@ -292,7 +293,7 @@ class Pilot:
 
 @dataclass(frozen=True, eq=False)
 class Hessian:
-    """The released Hessian, in coordinates t of theta. Subclasses add bounds on the Hessian's error.
+    """The released Hessian, in coordinates t of the coefficients theta. Subclasses add bounds on the Hessian's error.
 
     Parameters
     ----------
@@ -341,7 +342,7 @@ class Step:
 
     @cached_property
     def score(self) -> FloatArray:
-        """The last score in the coordinates of the Hessian, shape (m,)."""
+        """The last score in the basis of the coefficients in which the Hessian is given, shape (m,)."""
         return np.asarray(self.hessian.back @ self.last.value, dtype=float)
 
     @cached_property
@@ -356,7 +357,7 @@ class Step:
 
     @cached_property
     def spread(self) -> FloatArray:
-        """Variance of the last score including its noise, shape (m, m)."""
+        """Variance matrix of the last score, sampling error plus noise, shape (m, m)."""
         return self.meat.value + (self.hessian.back @ self.last.noise).covariance()
 
 
@@ -370,7 +371,8 @@ class Doubts:
         Norm of the last step or of its error. The equation has an error equal to the Hessian's noise times a vector of
         this norm. It is 0 if `noises` includes this error.
     known : ndarray, shape (m,), optional
-        Approximate coordinates of theta along unidentified directions; by default the coordinates before the last step.
+        Approximate coordinates of the coefficients theta along unidentified directions; by default the coordinates
+        before the last step.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
@@ -499,11 +501,11 @@ class OneStep(Problem, ABC):
 
     @abstractmethod
     def hessian(self, pilot: Any, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian."""
+        """Release the Hessian: second derivatives of the sum of losses with respect to the coefficients."""
 
     @abstractmethod
     def meat(self, pilot: Any, clip: Clip, last: LastRelease, hessian: Any) -> Meat:
-        """Return the sampling variance of the last score, in coordinates of the Hessian."""
+        """Return the sampling variance of the last score, in the coefficient basis of the released Hessian."""
 
     def excess(self, lengths: Any, clip: Clip, meat: Meat, hessian: Hessian) -> float | FloatArray:
         """Return bounds on the clipping bias of the score's coordinates; by default one bound for all coordinates."""
@@ -524,7 +526,7 @@ class OneStep(Problem, ABC):
     def spread(self, at: Start) -> float:
         """Return the typical absolute value of a coordinate of a row's score; by default 1.
 
-        The default is for losses whose derivative psi has standard deviation 1.
+        The default is for losses whose derivative with respect to the linear predictor has standard deviation 1.
         """
         return 1.0
 

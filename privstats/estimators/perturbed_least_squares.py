@@ -6,8 +6,8 @@ stages: 1 rough second moments (the coarse matrix) and, if they are too noisy, s
 norms of scores; 3 coefficients; 4 squared scores.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
-score). Because the normal equations are linear, the least-squares solution is exactly
-``theta_LS = theta + A^-1 (E + ridge step + tilt)``, where tilt is the random linear term of the perturbed loss.
+score). Because the normal equations are linear, the least-squares solution is exactly ``theta_LS = theta + A^-1 (E +
+ridge's gradient + tilt)``, where tilt is the coefficient vector of the perturbed loss's random linear term.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # factor by which the bound on row norms is enlarged, to allow for rounding errors
-LONGEST_SIZE = 2.0**40  # limit of the ratio of two norms in the histogram of score norms, for floating point
+LONGEST_SIZE = 2.0**40  # largest ratio of the last to the first bin edge of score norms, for floating point
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class TwoStrips(Lengths):
         by : Noises
             Noise mechanisms, one for each kind of query.
         m : int
-            Number of coordinates.
+            Number of coordinates of a score.
         """
         sd, second = sd_of(counts.law), counts.value[len(ends) :]
         total = known or Whole(max(float(counts.value.sum()), 1.0), np.inf)
@@ -138,7 +138,7 @@ class PerturbedSquares(OneStep):
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release the second moments A, whiten the predictors by A, and send the remaining queries.
+        """Release the second moments A of the predictors, whiten the predictors by A, and send the remaining queries.
 
         After whitening, the covariance of the minimiser's noise is proportional to the covariance of the sampling
         error, and the ridge shrinks all directions equally. The coordinates in which A was released determine which
@@ -154,7 +154,7 @@ class PerturbedSquares(OneStep):
         return super(PerturbedSquares, whitened.with_squares(A.mapped(T))).equation(more)
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
-        """Release the sums of squares of whitened predictors, if noise allows; return the fit with the corrected A.
+        """Release sums of squares of whitened predictors, if noise allows; return the fit with corrected moments A.
 
         A is the released matrix of second moments of rows clipped to a norm. Clipping makes A too small and all
         intervals too long. A release of only the m sums of squares needs less noise than a release of all m (m + 1) / 2
@@ -390,7 +390,7 @@ class PerturbedSquares(OneStep):
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the score's variance, computed from released squares of the score's entries.
 
-        The variance is a diagonal matrix in whitened coordinates; the result is in the coordinates of A.
+        The variance is a diagonal matrix in whitened coordinates; the result is in the coordinates of the Hessian.
         """
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
@@ -427,7 +427,8 @@ class PerturbedSquares(OneStep):
         deviations.
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
-        W = at.W @ back  # in coordinates of A; in the axes V, noise of different entries of A is uncorrelated
+        # W: whitening matrix in coordinates of the Hessian A; V: axes in which the noise of A's entries is uncorrelated
+        W = at.W @ back
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2

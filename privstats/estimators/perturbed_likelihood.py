@@ -6,8 +6,8 @@ inference and to remove the bias of the ridge. The rough fit is the same as for 
 number the later stages: 1 a first step; 2 score norms; 3 coefficients; 4 Hessian and squared scores.
 
 Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score).
-To first order, the solution of the unclipped equation is ``theta + A^-1 (E + ridge step + tilt)``, where tilt is the
-random linear term of the perturbed loss.
+To first order, the solution of the unclipped equation is ``theta + A^-1 (E + ridge's gradient + tilt)``, where tilt is
+the coefficient vector of the perturbed loss's random linear term.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
+# psi is the derivative of a row's loss with respect to the linear predictor eta
 FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
 FARTHEST_ETA = 300.0  # largest |eta - log(clipping threshold of psi)| for linear predictors eta
 LARGEST_RESPONSE = 2.0**40  # largest ratio of a response to the clipping threshold of psi
@@ -138,7 +139,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
-        """Return the synthetic rows in coordinates of the predictors of `w`, shape (rows, m)."""
+        """Return the synthetic rows as values of the m whitened predictors of `w`, shape (rows, m)."""
         return self.synthetic.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
     # stage 1: a first step from the starting coefficients

@@ -31,7 +31,7 @@ from privstats.privacy.promise import is_number
 from privstats.privacy.release import Release
 from privstats.sets.weighted_losses import WeightedLosses
 
-SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss, relative to its curvature; this ratio determines the smoothing
+SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss / curvature of the loss; this ratio determines the smoothing
 SMOOTHED = (1e-3, 0.3)  # limits of the smoothing half-width of check losses, in half-ranges of the response
 # SPLIT: budget share of the random linear term. In `benchmarks.knorm_figure2`, with eps from 1/16 to 2, this value has
 # the smallest mean error.
@@ -43,11 +43,12 @@ class PlainPerturbedLikelihood:
     """Logistic regression by a perturbed negative log-likelihood (Awan and Slavkovic 2021, Algorithm 2).
 
     The mechanism `ObjectivePerturbation` contains the proof of privacy. Columns are scaled to [-1, 1]. The norm of a
-    row x of m columns is therefore at most 1 in linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies exclude
-    one another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. A row's score is
-    no longer than the row, and the curvature p (1 - p) x x' of a row's loss has rank one. With `theta_bound` B, the
-    loss has a constant slope beyond linear predictors of size B (plus the offset). Then |p - y| is at most expit(B),
-    and noise and penalty are smaller. The released minimiser is projected on the ball ``|theta|_1 <= B``, which is
+    row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies
+    exclude one another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. Let p be
+    the fitted probability of the response y = 1. A row's score (y - p) x is no longer than x, and the curvature p (1 -
+    p) x x' of a row's loss has rank one. With `theta_bound` B, the loss has a constant slope beyond linear predictors
+    of size B (plus the offset). Then |p - y| is at most expit(B) = 1 / (1 + exp(-B)), and noise and penalty are
+    smaller. The released minimiser is projected on the coefficients theta with l1 norm at most B, which is
     post-processing. The projection leaves a minimiser inside the ball unchanged.
 
     Parameters
@@ -111,12 +112,13 @@ class PlainPerturbedLikelihood:
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
         """Return a matrix S such that ``theta + S theta`` approximately removes the penalty that privacy requires.
 
-        The penalty that the user requested (the option `ridge`) is not removed. Let gamma be the penalty to remove. A
-        step ``G^-1 gamma theta`` with the Hessian G of the data would remove this penalty, but the Hessian of the data
-        is not released. It is replaced by the Hessian H of synthetic rows, which are uniform between their bounds. H is
-        larger than the Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let
-        ``x = gamma / (h + user's penalty)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x
-        exceeds 1: then theta is mostly noise, and the penalty limits this noise.
+        Here theta is the minimiser of the perturbed loss. The penalty that the user requested (the option `ridge`) is
+        not removed. Let gamma be the penalty to remove. A step ``G^-1 gamma theta`` with the Hessian G of the data
+        would remove this penalty, but the Hessian of the data is not released. It is replaced by the Hessian H of
+        synthetic rows, which are uniform between their bounds. H is larger than the Hessian of most data, so that a
+        part of the penalty remains. For each eigenvalue h of H let ``x = gamma / (h + user's penalty)``. The
+        corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x exceeds 1: then theta is mostly noise,
+        and the penalty limits this noise.
 
         Parameters
         ----------
@@ -206,7 +208,7 @@ def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, 
 
 
 def offset_alone(box: PublicBox) -> FloatArray:
-    """Return the weights whose product with a row z is the row's offset, the linear predictor at theta = 0."""
+    """Return weights whose product with a row z of columns, offset and response is the offset's linear predictor."""
     return np.r_[np.zeros(box.c), box.offset, 0.0]
 
 

@@ -32,7 +32,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Fractions, Products
 
-NULL = 1e-8  # a coordinate is a rounding error if it is smaller than this multiple of the largest coefficient
+NULL = 1e-8  # coordinates below this multiple of the largest coefficient are set to 0, as rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class Start:
 
     @cached_property
     def P(self) -> FloatArray:
-        """Matrix that maps a row z to its whitened predictors w, shape (width, m)."""
+        """Matrix, shape (entries of z, m), that maps a row z = (columns, [offset], response) to whitened predictors."""
         return self.frame.predictors @ self.W
 
     @cached_property
@@ -127,12 +127,12 @@ class Start:
 
     @cached_property
     def eta(self) -> FloatArray:
-        """Weights whose product with a row z is the row's linear predictor, shape (width,)."""
+        """Weights whose product with a row z = (columns, [offset], response) is the row's linear predictor."""
         return np.r_[self.theta, self.offset, 0.0]
 
     @cached_property
     def residual(self) -> FloatArray:
-        """Weights whose product with a row z is the row's residual, response minus linear predictor, shape (width,)."""
+        """Weights whose product with a row z = (columns, [offset], response) is response minus linear predictor."""
         return np.r_[-self.eta[:-1], 1.0]
 
     @cached_property
@@ -145,7 +145,7 @@ class Start:
 
     @cached_property
     def longest(self) -> float:
-        """Upper bound on |w| for rows within the declared bounds."""
+        """Upper bound on the norm of a row's whitened predictors, for rows within the declared bounds."""
         return self.frame.longest(self.W)
 
     @cached_property
@@ -155,7 +155,7 @@ class Start:
 
     @cached_property
     def largest_psi(self) -> float:
-        """Upper bound on |psi|, with psi the derivative of the loss, for rows within the declared bounds."""
+        """Upper bound on the absolute derivative of a row's loss in the linear predictor, for rows within bounds."""
         return self.loss.largest(self.reach)
 
     @cached_property
@@ -173,11 +173,11 @@ class Start:
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)
 
     def moved(self, t: FloatArray) -> Start:
-        """Return a copy of this `Start` with coefficients changed by t, in coordinates of the whitened predictors."""
+        """Return a copy of this `Start` with t added to the coefficients of the whitened predictors."""
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
-        """Return a copy of this `Start` with the whitened predictors w'T and unchanged coefficients theta."""
+        """Return a copy with predictors w'T in place of the whitened predictors w, for a matrix T, shape (m, m)."""
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
@@ -426,10 +426,10 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
     Let h be a row's standardised predictors. A factor's columns of h'R are uncorrelated and have mean square 1, if the
     ridge is added to the second moments. The ridge raises the second moments of a rare level, so that the squared norm
-    of whitened rows at the level is at most ``levels.most_length``. Released counts of the levels determine the second
-    moments of a factor's columns. The dummies of k equally frequent levels, for example, have second moments whose
-    smallest eigenvalue is 1 / (k - 1), in the direction of the reference level. In the second moments that are released
-    next, noise would hide this direction, and with it the coefficients of all levels.
+    of whitened rows at the level is at most the limit ``levels.most_length``. Released counts of the levels determine
+    the second moments of a factor's columns. The dummies of k equally frequent levels, for example, have second moments
+    whose smallest eigenvalue is 1 / (k - 1), in the direction of the reference level. In the second moments that are
+    released next, noise would hide this direction, and with it the coefficients of all levels.
     """
     R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
     for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):

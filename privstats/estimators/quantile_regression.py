@@ -139,8 +139,8 @@ class QuantileSteps:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
-        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
+        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -193,8 +193,8 @@ class PerturbedQuantile:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is sqrt(c) times the noise sd of an off-diagonal entry, divided by the number of rows, for c columns
-        of variance 1. The largest eigenvalue of the noise matrix is about twice as large.
+        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -296,7 +296,7 @@ class Shared:
 
 
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
-    """Release the median and the scale of the response minus the offset, in half-ranges.
+    """Release the median and the scale of the response minus the offset, in half-ranges of the response.
 
     Median and scale are computed from released order statistics. The noise of order statistics does not depend on the
     bounds.
@@ -339,7 +339,7 @@ def log_size(
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Released quantile, density and scale of the residuals.
+    """Released quantile, density and scale of the residuals; their unit is the half-range of the response.
 
     Parameters
     ----------
@@ -484,7 +484,7 @@ class OneOrder(OneStep):
 
     @abstractmethod
     def centred(self) -> Centred:
-        """Return starting coefficients near the solution."""
+        """Return starting coefficients near the solution of the quantile regression."""
 
     def pilot(self) -> Tried:
         """Return the coefficients after one Newton step on the check loss.
@@ -616,7 +616,7 @@ class OneOrder(OneStep):
         return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise and bias bounds due to errors of the density.
+        """Return noise and bias bounds due to errors of the estimated response density at the quantile.
 
         No coefficient is reported if the last step was too long, if the fit is too far from a constant fit, or if the
         responses near the quantile have few distinct values.
@@ -653,14 +653,15 @@ class Density(Hessian):
     Parameters
     ----------
     width : float
-        Half-width of the kernel for rows of typical norm. The loss is nearly quadratic over steps of about this length.
+        Half-width of the kernel for rows of typical norm, in half-ranges of the response. The loss is nearly quadratic
+        over steps of about this length.
     wide : float
         Half-width of the kernel in residual scales. The estimate of a wide kernel is biased if the scale of residuals
         varies with the predictors.
     relative : float
         Relative standard error of the density at the quantile.
     narrow : float
-        Half-width of the kernel for the density at the quantile.
+        Half-width of the kernel for the density at the quantile, in half-ranges of the response.
     few_values : bool
         Whether the responses near the quantile have few distinct values.
     atom : float

@@ -46,7 +46,7 @@ from privstats.sets.cells import Line
 from privstats.sets.stretches import Stretches
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
-MOST_TIMES = 1e6  # limit of the factor by which, according to a note, the number of rows must increase
+MOST_TIMES = 1e6  # largest factor, stated in a note, by which the number of rows must increase for intervals
 TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
 APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
 
@@ -180,7 +180,7 @@ class Quantiles(ABC):
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
-        used = 0.0 if grouping.groups else rows.each.sum()  # with groups, only the total of zeros is counted
+        used = 0.0 if grouping.groups else rows.each.sum()  # with groups, zeros are counted for all groups together
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
@@ -437,7 +437,10 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the target ranks of each interval's ends, divided by n, shape (orders, 2); NaN for a missing interval."""
+    """Return the target ranks of each interval's ends, divided by the number n of values, shape (orders, 2).
+
+    Missing intervals have NaN.
+    """
     shares = np.full((len(orders), 2), np.nan)
     if draw is not None:
         reaches = draw.reaches(n) / n * np.array([-1.0, 1.0])

@@ -21,7 +21,7 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     unit : float
         Ridge that privacy requires for curvatures up to 1.
     m : int
-        Number of coordinates.
+        Number of coefficients.
     n : float
         Number of rows.
     """

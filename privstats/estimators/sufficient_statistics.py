@@ -144,7 +144,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def entries(self) -> Entries:
-        """Vectors whose second moments are released, with one entry per factor level unless the mechanism is "hull"."""
+        """Row vectors with released second moments; an entry per factor level unless the mechanism's norm is "hull"."""
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -158,7 +158,7 @@ class Moments(UnclippedSquares):
 
     @property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps the vector of `entries` to the design's columns and the response minus the offset."""
+        """Matrix that maps row vectors with released second moments to design columns and response minus offset."""
         return self.entries.to_columns
 
     def length(self) -> float:
@@ -186,7 +186,7 @@ class Moments(UnclippedSquares):
         """Return whether the released moments can identify the coefficient of a factor level with `rows` rows.
 
         The coefficient is identified if `rows` exceeds `HIDDEN` standard deviations of the moments' noise. The noise is
-        the largest noise along the directions of theta about which the kept rows have no information (`levels.hidden`).
+        the largest noise along the directions of the coefficients about which the kept rows have no information.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -238,7 +238,7 @@ class Moments(UnclippedSquares):
         estimate = PointEstimate(tuple(self.box.design.names), theta, said, self.sizes.diagnostics)
         if self.public.intervals:
             return replace(estimate, remarks=(*said, *self.clamped(both)))
-        # the penalty changes theta by -(inverse @ penalty @ theta); this change is the bias of the estimate
+        # the penalty changes the coefficients theta by -(inverse @ penalty @ theta), the bias of the estimate
         hidden = np.column_stack([hidden, inverse @ penalty])
         sizes = np.linalg.norm(np.column_stack([hidden, np.abs(inverse) @ np.abs(penalty)]), axis=1)
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
@@ -301,13 +301,13 @@ class Moments(UnclippedSquares):
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
         """Return the noise of the score in the design's columns, enlarged for factor levels with noisy counts.
 
-        The mean at a level is a quotient t = S / N of a sum and a count. Its std error at the estimate is too small if
-        noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at most
-        z times the sd of ``S - t N``. Let r N / z be the noise sd of N, and w the variance of all other noise. The
-        endpoint of the interval that is farther from zero solves
-        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``. The noise is enlarged to the noise of ``S - t N`` at
-        this endpoint. Only counts beyond `LEVEL_SEEN` are divisors; r is such that ``(1 - r) N`` is the lower
-        confidence limit of the count given this selection.
+        The mean at a level is a quotient t = S / N of a sum S and a count N. Its std error at the estimate is too small
+        if noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at
+        most z = 1.96 times the sd of ``S - t N``. Let r N / z be the noise sd of N, and w the variance of all other
+        noise. The endpoint of the interval that is farther from zero solves ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 =
+        (z / N)^2 w``. The noise is enlarged to the noise of ``S - t N`` at this endpoint. Only counts beyond
+        `LEVEL_SEEN` are divisors; r is such that ``(1 - r) N`` is the lower confidence limit of the count given this
+        selection.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -326,7 +326,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return the directions of theta, shape (c, l), that depend on factor levels with counts below `LEVEL_SEEN`."""
+        """Return l directions of coefficients, shape (c, l), that depend on levels with counts below `LEVEL_SEEN`."""
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
             if self.seen(k) == LEVEL_SEEN:
@@ -413,7 +413,7 @@ class Moments(UnclippedSquares):
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the coordinates t, shape (m,), of the fit in which all coefficients except the intercept are zero.
+        """Return the fit in which all coefficients except the intercept are zero, in m whitened coordinates.
 
         Along unidentified directions, this fit replaces the estimate. The result is None for fits with intervals and
         for models without an intercept. The argument `both` has the released second moments of the columns and the
@@ -515,7 +515,7 @@ def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> Lev
     Parameters
     ----------
     one : ndarray, shape (c, levels)
-        Matrix that maps columns to e.
+        Matrix that maps columns to the level indicators e.
     columns : NoisyMatrix
         Second moments of the columns.
     rows : float
@@ -574,7 +574,7 @@ def least_count(count: FloatArray) -> FloatArray:
 
 
 def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
-    """Return the quadratic form ``v' A v`` for each column v of V, shape (k,)."""
+    """Return the quadratic form ``v' A v`` of a symmetric matrix A for each of the k columns v of V, shape (k,)."""
     V = thin(V)
     return np.asarray((V * (A @ V)).sum(axis=0), dtype=float)
 

@@ -87,7 +87,10 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 
 
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
-    """Return synthetic rows z, shape (rows, width): factors with released frequencies, and normal columns."""
+    """Return synthetic rows (columns, [offset], response): released factor frequencies, and normal numeric columns.
+
+    The offset and the response are zero.
+    """
     design, rows = box.design, np.zeros((SYNTHETIC_ROWS, box.width))
     normal = standard_rows(box.c, SYNTHETIC_ROWS)
     rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])

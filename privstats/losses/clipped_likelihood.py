@@ -20,7 +20,7 @@ def bounded(
     """Return each row's weight and clipping threshold of psi, such that the curvature of the row's loss is bounded.
 
     psi is minus the derivative of the loss with respect to the linear predictor eta. The weight is at most the row's
-    own weight. With this weight and threshold, the curvature with respect to theta is at most `curvature`.
+    own weight. With this weight and threshold, the curvature with respect to the coefficients is at most `curvature`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def bounded(
     u : ndarray
         Part of each row's curvature with respect to eta that does not depend on the threshold (see `ScoreClip`).
     curvature : float
-        Largest curvature of a row's loss with respect to theta.
+        Largest curvature of a row's loss with respect to the coefficients.
     weight : ndarray or float
         Weight of each row in the data.
     """
@@ -41,12 +41,13 @@ def bounded(
 class ScoreClip:
     """Bounds on a row's score and curvature: a weight w, and a threshold c at which psi is clipped.
 
-    psi is minus the derivative of the loss with respect to the linear predictor eta. Let u be the part of the curvature
-    that does not depend on the threshold: y for counts and 1 for gamma responses. Then ``w = min(weight, curvature / (2
-    |x|^2 u))``, with the row's own weight, and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u, farthest)``,
-    where the second term is at least u. The score ``w clip(psi, c) x`` has a norm of at most `radius`. If ``|psi| <
-    c``, then ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, so that the curvature is
-    at most ``w |x|^2 (u + c) <= curvature``, at any theta. Otherwise the curvature is zero.
+    A row has predictors x and the response y; psi is minus the derivative of the loss with respect to the linear
+    predictor eta. Let u be the part of the curvature that does not depend on the threshold: y for counts and 1 for
+    gamma responses. Then ``w = min(weight, curvature / (2 |x|^2 u))``, with the row's own weight, and ``c = min(radius
+    / (w |x|), curvature / (w |x|^2) - u, farthest)``, where the second term is at least u. The score ``w clip(psi, c)
+    x`` has a norm of at most `radius`. If ``|psi| < c``, then ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 +
+    c`` for gamma responses, so that the curvature is at most ``w |x|^2 (u + c) <= curvature``, for all coefficients.
+    Otherwise the curvature is zero.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class ScoreClip:
     theta : ndarray, shape (width,)
         Coefficients of the released linear predictor z'theta.
     radius, curvature : float
-        Largest norm of a row's score, and largest curvature of a row's loss with respect to theta.
+        Largest norm of a row's score, and largest curvature of a row's loss with respect to the coefficients.
     farthest : float
         Largest threshold c.
     """
@@ -109,7 +110,8 @@ class ClippedLikelihoodRows(ScoreClip):
 class ClippedLikelihoodScores(ScoreClip):
     """Clipped scores ``w clip(psi, c) x`` of rows with weight w, threshold c and predictors x (see `ScoreClip`).
 
-    psi is computed at the linear predictor, clamped so that the mean is inside or near the response's bounds.
+    psi, minus the derivative of the loss with respect to the linear predictor, is computed at the linear predictor,
+    clamped so that the mean is inside or near the response's bounds.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:

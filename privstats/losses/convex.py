@@ -17,7 +17,8 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-FINEST, STEPS = 2.0**-30, 2**13  # smallest positive value, and number of such values, of min(p, 1 - p) in `frontier`
+# `Logistic.frontier`: smallest positive value, and number of positive values, of min(p, 1 - p) for a probability p
+FINEST, STEPS = 2.0**-30, 2**13
 ABOVE = 1 + 2.0**-50  # factor that allows for the rounding errors of a difference and of a sum
 LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
 PIECES, SLACK = 2**10, 1e-9  # number of intervals of eta in `Clamped.frontier`; relative allowance for rounding
@@ -131,9 +132,9 @@ class Clamped(RowLoss):
     -----
     Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature is monotone in eta at y =
     0 and at y = 1. So on an interval of eta both are largest in absolute value at an end of the interval and at y = 0
-    or y = 1. The slope has kinks at `low` and `high`. But the map between theta and the random linear term of the
-    objective is one-to-one and Lipschitz in both directions, which suffices for the change of variables in the privacy
-    proof.
+    or y = 1. The slope has kinks at `low` and `high`. But the map between the minimiser and the random linear term of
+    the objective is one-to-one and Lipschitz in both directions, which suffices for the change of variables in the
+    privacy proof.
     """
 
     low: float
@@ -162,7 +163,7 @@ class Clamped(RowLoss):
 
     @property
     def slope_ulps(self) -> float:  # type: ignore[override]
-        return 16 * (self.max_slope + self.unit)  # exponentials and Mills' ratio have relative errors of a few ulps
+        return 16 * (self.max_slope + self.unit)  # exp and Mills' ratio: relative errors of a few last-place units
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         return self._frontier
@@ -221,9 +222,10 @@ class ClampedGamma(Clamped):
 class ClampedProbit(Clamped):
     """Minus the log-likelihood of a share y with a probit link: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
 
-    The loss is continued linearly outside [low, high]. With ``m(u) = phi(u) / Phi(u)`` the slope is ``(1 - y) m(-eta) -
-    y m(eta)``, and ``-m'(u) = m (m + u)`` lies between 0 and 1 and decreases in u. ``1 / m`` is computed as a scaled
-    complementary error function, whose relative error is large only if m is negligible.
+    The loss is continued linearly outside [low, high]. Let phi be the standard normal density, Phi the distribution
+    function, and ``m(u) = phi(u) / Phi(u)``. The slope is ``(1 - y) m(-eta) - y m(eta)``, and ``-m'(u) = m (m + u)``
+    lies between 0 and 1 and decreases in u. ``1 / m`` is computed as a scaled complementary error function, whose
+    relative error is large only if m is negligible.
     """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -254,7 +256,7 @@ class SmoothedCheck(RowLoss):
 
     tau: float
     half_width: float
-    slope_ulps = 8.0  # covers the rounding errors of three subtractions and of a division by 2 h
+    slope_ulps = 8.0  # covers the rounding errors of three subtractions and of a division by the width 2 h
 
     @property
     def max_slope(self) -> float:

@@ -19,12 +19,12 @@ from scipy.special import expit, gammaln, log_ndtr, ndtr
 from privstats.errors import OptionError, quote
 from privstats.numerics.law import FloatArray
 
-FARTHEST = 300.0  # largest |eta| under a log link, so that the square of the mean does not overflow
+FARTHEST = 300.0  # largest |linear predictor| under a log link, so that the square of the mean does not overflow
 MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest response
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
-STEEPEST_LOGIT = 6.0  # limit of the Euclidean norm of a logit's initial slopes, in whitened coordinates
-LARGEST_SHIFT = 12.0  # limit of the squared Mahalanobis distance D^2 in a logit's initial constant
+STEEPEST_LOGIT = 6.0  # limit of the Euclidean norm of a logit's initial slopes, for whitened predictors
+LARGEST_SHIFT = 12.0  # limit of the squared Mahalanobis distance between zeros and ones, in a logit's initial constant
 LEAST_FITTED = 0.02  # smallest initial probability if a least-squares fit has no intercept
 LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for a logit's initial coefficients
 
@@ -42,7 +42,7 @@ class Family(ABC):
     name: ClassVar[str]
     link: ClassVar[str]
     support: ClassVar[tuple[float, float]]
-    # largest rms change of eta in the last Newton step for which a linear approximation is accepted
+    # largest root mean square change of eta in the last Newton step for which a linear approximation is accepted
     farthest_step: ClassVar[float] = 0.7
     # largest rms change of eta due to the slopes in one burn-in step (one of the first Newton steps)
     slope_step: ClassVar[float] = 0.5
@@ -78,7 +78,7 @@ class Family(ABC):
         """Largest absolute score |psi| of a clamped linear predictor (see `fitted`); infinite if there is no bound."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
-        """Return the expected second derivative of the loss with respect to eta, ``slope^2 / variance``."""
+        """Return the expected second derivative of the loss in eta: (derivative of the mean)^2 / variance."""
         weight: FloatArray = self.slope(eta) ** 2 / self.variance(eta)
         return weight
 
@@ -127,7 +127,7 @@ class Family(ABC):
         return slopes, mean
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:
-        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` of psi under the model; by default 3, as for normal errors."""
+        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` of the score psi under the model; by default 3 (normal)."""
         return 3.0 * np.ones_like(eta)
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -184,7 +184,7 @@ class Binary(Family):
 def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
     """Return logit coefficients t, fitted to the probabilities p of the rows X by a penalised likelihood.
 
-    The penalty per row is ``(t - theta)' penalty (t - theta) / 2``.
+    The penalty per row is ``(t - theta)' penalty (t - theta) / 2``, for given coefficients theta.
     """
     t = theta.copy()
     for _ in range(LOGIT_STEPS):
@@ -197,7 +197,7 @@ def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: Fl
 
 
 class Logit(Binary):
-    """Logistic regression of binary responses or proportions with mean p: ``log(p / (1 - p)) = x' theta``."""
+    """Logistic regression of binary responses or proportions: the linear predictor is the log odds of the mean."""
 
     link = "logit"
 
@@ -229,7 +229,7 @@ class Logit(Binary):
 
 
 class Probit(Binary):
-    """Probit regression of binary responses or proportions with mean p: ``p = Phi(x' theta)``."""
+    """Probit regression of binary responses or proportions: the linear predictor is the mean's normal quantile."""
 
     link = "probit"
     per_logit = 0.6
@@ -270,13 +270,13 @@ class Probit(Binary):
 
 
 def _mills(u: FloatArray) -> FloatArray:
-    """Return the inverse Mills ratio ``phi(u) / Phi(u)``."""
+    """Return the inverse Mills ratio ``phi(u) / Phi(u)``: standard normal density over distribution function at u."""
     ratio: FloatArray = np.exp(-(u**2) / 2 - log_ndtr(u)) / np.sqrt(2 * np.pi)
     return ratio
 
 
 class LogLink(Family):
-    """Base class of the families of nonnegative responses with a log link: ``log E y = x' theta``."""
+    """Base class of the families of nonnegative responses whose linear predictor is the logarithm of the mean."""
 
     link, support = "log", (0.0, np.inf)
 

@@ -81,7 +81,7 @@ class EffectParts:
 
     @property
     def every(self) -> FloatArray:
-        """Matrix E, shape (width, coefficients), that selects the design's columns z'E of a row z."""
+        """Matrix E that selects the design's columns z'E of a row z = (columns, [offset], response)."""
         return np.eye(len(self.theta))[:, : self.coefficients]
 
     @property

@@ -17,7 +17,7 @@ REACH, NODES = 12.0, 24_001  # half-width, and number of points, of the grid for
 
 
 class SelfConcordant(Protocol):
-    """Interface of a self-concordant loss f of a residual: ``|f'''| <= gamma f''``.
+    """Interface of a self-concordant loss f of a residual: ``|f'''| <= gamma f''`` for a constant gamma.
 
     Under this inequality, Newton steps of a bounded length decrease the loss (Nesterov 1994).
     """
@@ -83,11 +83,12 @@ class LogCosh(HuberLoss):
 class Concomitant:
     r"""Joint M-estimation of coefficients and residual scale, for rows of bounded norm (Huber 1981, section 7.7).
 
-    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` with the loss rho, residuals r_i and
-    weights ``w = min(1, curvature / |x|^2)`` of rows with predictors x. Here psi is the derivative of rho, and ``kappa
-    = E psi(Z)^2`` for a standard normal Z, so that sigma is the standard deviation if the residuals are normal. (If the
-    term in kappa did not have the weight w_i, sigma would differ from the standard deviation of normal residuals.) The
-    score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma is ``chi = w (psi^2 - kappa) / 2``.
+    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` with the residual scale sigma, the loss
+    rho, residuals r_i and weights ``w = min(1, curvature / |x|^2)`` of rows with predictors x. Here psi is the
+    derivative of rho, and ``kappa = E psi(Z)^2`` for a standard normal Z, so that sigma is the standard deviation if
+    the residuals are normal. (If the term in kappa did not have the weight w_i, sigma would differ from the standard
+    deviation of normal residuals.) The score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma
+    is ``chi = w (psi^2 - kappa) / 2``.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ class Concomitant:
 
     @cached_property
     def kappa(self) -> float:
-        """Mean square of psi for standard normal residuals; it is at most clip^2."""
+        """Mean square of the loss's derivative psi for standard normal residuals; it is at most clip^2."""
         z = np.linspace(-REACH, REACH, NODES)
         weighted = self.loss.psi(np.zeros(NODES), z) ** 2 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
         return float(np.trapezoid(weighted, z))
@@ -120,12 +121,12 @@ class Concomitant:
 
     @property
     def weight(self) -> float:
-        """Largest factor of the score of log sigma for which the joint score's norm is at most `radius`."""
+        """Largest factor of the log residual scale's score for which the joint score's norm is at most `radius`."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property
     def largest(self) -> float:
-        """Largest value of chi, the score of log sigma; this number is subtracted from the chi of each row."""
+        """Largest value of chi, the score of the log residual scale; it is subtracted from the chi of each row."""
         return (self.loss.clip**2 - self.kappa) / 2
 
 
@@ -133,11 +134,12 @@ class Concomitant:
 class ConcomitantScores:
     r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of coefficients and log scale, with bounded norm.
 
-    A row has predictors x, weight w and the score chi of log sigma (see `Concomitant`). Let c be the clipping threshold
-    of psi, C^2 the number `curvature`, and lambda = 2 C / c. Then the norm of a joint score is at most c C. Proof: with
-    ``s = w psi^2 / c^2`` in [0, 1] the squared norm of the first part is at most ``c^2 C^2 s``, and the squared norm of
-    the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared norm of both
-    parts is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+    A row has predictors x, weight w and the score chi of the log residual scale. Let c be the clipping threshold of
+    psi, the loss's derivative; kappa the mean square of psi for normal residuals; C^2 the largest ``w |x|^2``; and
+    lambda = 2 C / c. Then the norm of a joint score is at most c C. Proof: with ``s = w psi^2 / c^2`` in [0, 1] the
+    squared norm of the first part is at most ``c^2 C^2 s``, and the squared norm of the second part is ``lambda^2 (c^2
+    (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared norm of both parts is at most ``c^2 C^2 (1 - s +
+    s^2) <= c^2 C^2``.
 
     Parameters
     ----------

@@ -167,7 +167,10 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """The weight of a row z if its residual satisfies ``|y - z'theta| <= width``, else 0, for each of `widths`."""
+    """The weight of a row z if its residual satisfies ``|y - z'theta| <= width``, else 0, for each of `widths`.
+
+    Here y is the row's response, and theta the vector of coefficients.
+    """
 
     theta: FloatArray
     widths: tuple[float, ...]
@@ -179,7 +182,7 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class BinOfResidual:
-    """Index of the bin that contains the residual ``y - z'theta`` of a row z.
+    """Index of the bin that contains the residual ``y - z'theta`` of a row z with response y and coefficients theta.
 
     Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the given width. Residuals below `low` get an index of
     at most 0, and the set `Cells` counts them in bin 0. Residuals above the last bin are counted in the last bin.
@@ -199,7 +202,8 @@ class BinOfResidual:
 class StretchedResiduals:
     """Residuals ``y - z'theta`` of rows z on the scale ``asinh(residual / unit)``.
 
-    The scale is linear near 0 and logarithmic far from 0.
+    Here y is a row's response, and theta the vector of coefficients. The scale is linear near 0 and logarithmic far
+    from 0.
     """
 
     theta: FloatArray
@@ -221,7 +225,10 @@ class StretchedResiduals:
 
 @dataclass(frozen=True, eq=False)
 class LogSizes:
-    """Logarithm of the absolute centred residual of each row z: ``log max(|y - z'theta - center|, least)``."""
+    """Logarithm of the absolute centred residual of each row z: ``log max(|y - z'theta - center|, least)``.
+
+    Here y is the row's response, and theta the vector of coefficients.
+    """
 
     theta: FloatArray
     center: float
@@ -237,8 +244,8 @@ class Shortened:
     """Vectors for a kernel estimate (Powell 1991) of the Hessian of a check loss, with predictors clipped at `radius`.
 
     The predictors w = z'P of a row z are multiplied by the root of ``weight min(1, radius / |w|)`` if the row's
-    residual ``y - z'theta`` is smaller than `width` in absolute value, and by zero otherwise. The sum of the products
-    ww' over the rows is ``2 width`` times the estimate of the Hessian.
+    residual ``y - z'theta``, for response y and coefficients theta, is smaller than `width` in absolute value, and by
+    zero otherwise. The sum of the products ww' over the rows is ``2 width`` times the estimate of the Hessian.
     """
 
     P: FloatArray
@@ -258,7 +265,8 @@ class Shortened:
 class ClippedScores:
     """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P clipped to norm `radius`, and eta = z'theta.
 
-    psi is the negative derivative of `loss` with respect to the linear predictor eta.
+    psi is the negative derivative of `loss` with respect to the linear predictor eta, for coefficients theta and
+    response y.
     """
 
     loss: Loss

@@ -177,7 +177,7 @@ class HessianRows:
     """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``; outer products sum to the Hessian.
 
     The Hessian is the second derivative of the sum of the losses `loss` at the linear predictors eta = z'theta, or its
-    expectation.
+    expectation, for coefficients theta; slope is the second derivative of a row's loss in eta.
     """
 
     loss: Loss
@@ -193,7 +193,7 @@ class HessianRows:
 
 @dataclass(frozen=True, eq=False)
 class RowResiduals:
-    """The residual ``y - z'theta`` of a row z with response y, shape (n, 1)."""
+    """The residual ``y - z'theta`` of a row z with response y and coefficients theta, shape (n, 1) for n rows."""
 
     theta: FloatArray
 
@@ -204,7 +204,10 @@ class RowResiduals:
 
 @dataclass(frozen=True, eq=False)
 class SquaredResiduals:
-    """Squared residual ``(y - z'theta)^2`` of a row z, divided by ``largest^2`` and capped at 1, times the weight."""
+    """Squared residual ``(y - z'theta)^2`` of a row z, divided by ``largest^2`` and capped at 1, times the weight.
+
+    Here y is the row's response, and theta the vector of coefficients.
+    """
 
     theta: FloatArray
     largest: float
@@ -254,9 +257,10 @@ class ProductClip:
 class ClippedProductRows(ProductClip):
     """Function of a row: the vector (weight, predictors, residual, offset 0) for the loss `ClippedSquares`.
 
-    With this loss, a row has the clipped score of `ProductClip`: weight, predictors and residual are rescaled so that
-    all rows have the same threshold k = `farthest`: the loss ``w Huber_c(r - x't)`` with the row's threshold c equals
-    ``w (c / k)^2 Huber_k((r - x't) k / c)``.
+    With this loss, a row has the clipped score of `ProductClip`: weight w, predictors x and residual r are rescaled so
+    that all rows have the same threshold k = `farthest`. For Huber's loss ``Huber_c`` with threshold c, and
+    coefficients t, the loss ``w Huber_c(r - x't)`` with the row's threshold c equals ``w (c / k)^2 Huber_k((r - x't) k
+    / c)``.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -312,7 +316,7 @@ def squared_lengths(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ResidualSizes:
-    """The absolute residual ``|y - z'theta|`` of a row z with response y, shape (n, 1)."""
+    """The absolute residual ``|y - z'theta|`` of a row z with response y and coefficients theta, shape (n, 1)."""
 
     theta: FloatArray
 
@@ -361,7 +365,8 @@ class KernelRows:
     """Vectors (1, z'M) of rows z, times the root of (weight x kernel), for second moments of rows near a quantile.
 
     M is the field `matrix`, with one column for each function. The kernel is Epanechnikov's (Powell 1991): ``1 - u^2``
-    if the row's residual ``y - z'theta`` is u times `width` with ``|u| < 1``, and 0 otherwise.
+    if the row's residual ``y - z'theta``, for response y and coefficients theta, is u times `width` with ``|u| < 1``,
+    and 0 otherwise.
     """
 
     matrix: FloatArray

@@ -29,9 +29,9 @@ from scipy import special
 
 from privstats.numerics.law import FloatArray
 
-ESCAPES = 0.01  # accepted probability that drawn numbers fall into a part of the column's range without values
+ESCAPES = 0.01  # accepted probability that drawn quantiles or interval ends fall into a part of the range without data
 WIDEST = 2.0**14  # a column's outermost values are assumed to spread over at least the share 1 / WIDEST of its range
-EDGE = 0.035  # assumed least share of values that equal the quantile and are ranked between the quantile and the gap
+EDGE = 0.035  # assumed least share of values that equal the quantile and rank between it and the next different value
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
@@ -96,7 +96,7 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     numbers of values.
     """
     p = np.asarray(p, dtype=float)
-    first = min(j, J + 1 - j)  # by symmetry, boundaries j and J + 1 - j have the same law
+    first = min(j, J + 1 - j)  # by symmetry, the rank errors of boundaries j and J + 1 - j have the same law
     above = np.array([_unit_quantile(float(tail), first, J) for tail in np.minimum(p, 1 - p).flat]).reshape(p.shape)
     quantile: FloatArray = np.sign(p - 0.5) * above / rate
     return quantile
@@ -174,11 +174,11 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
     """Return the ascending target ranks of the ends of all intervals and, unless `ends_only`, of all quantiles.
 
     For n values, the target of a quantile is ``T = level n``, and the targets of its interval's ends are ``T - min(h,
-    room)`` and ``T + min(h, room)``, where h is the number that `Ends.reaches` returns, and room the number that
-    `rooms` returns. The target number of values in a cell (between two neighbouring targets) does not decrease as n
-    grows. Proof: ``min(h, room)`` increases, since both h and room increase. The remaining distance to the point half
-    way to the next quantile is ``max(0, room - h)``. Where room - h is positive it increases, because h is concave in
-    n, and room is linear in n and 0 at n = 0.
+    room)`` and ``T + min(h, room)``. Here h is the distance in ranks that allows for sampling error and noise
+    (`Ends.reaches`), and room is the available number of ranks (`rooms`). The target number of values in a cell
+    (between two neighbouring targets) does not decrease as n grows. Proof: ``min(h, room)`` increases, since both h and
+    room increase. The remaining distance to the point half way to the next quantile is ``max(0, room - h)``. Where room
+    - h is positive it increases, because h is concave in n, and room is linear in n and 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
