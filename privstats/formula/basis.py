@@ -46,7 +46,10 @@ class Basis:
     extend: bool = False
 
     def columns(self, x: FloatArray) -> FloatArray:
-        """Return the basis columns at the numbers x, shape (n, columns), by Bonnet's recursion; NaN where x is NaN."""
+        """Return the basis columns at n numbers x, shape (n, columns); NaN where x is NaN.
+
+        Bonnet's recursion computes the Legendre polynomials.
+        """
         x = np.asarray(x, dtype=float)
         inside = x if self.extend else np.clip(x, self.knots[0], self.knots[-1])
         piece = np.clip(np.searchsorted(self.knots, inside, side="right") - 1, 0, len(self.series) - 1)

@@ -5,11 +5,11 @@ the model matrix is computed from the numbers and codes. Every function of rows 
 `Block.times`. The result for a row depends on this row alone, exactly to the last bit.
 
 In a regression the product of a row's numbers and a public matrix is a sum of two exact products. The numbers are whole
-multiples of 2^-21 in [-1, 1]. Let the absolute entries of a column of the matrix add up to at most 2^e. The first
-product uses this column, rounded to whole multiples of 2^(e - 31). The second product uses the rounding errors, which
-are rounded in the same way, with the e of their own column. In each of the two products, every partial sum is a whole
-multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number exactly. So no order of additions, and no
-fused operation of a linear algebra library, causes a rounding error.
+multiples of 2^-21 in [-1, 1]. Let the absolute values of the entries in one column of the matrix add up to at most 2^e.
+The first product uses this column, rounded to whole multiples of 2^(e - 31). The second product uses the column of the
+rounding errors, rounded in the same way with the exponent e of this second column. In each of the two products, every
+partial sum is a whole multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number exactly. So no order
+of additions, and no fused operation of a linear algebra library, causes a rounding error.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from privstats.numerics.exact import ROW_BITS, step_of
 from privstats.numerics.law import FloatArray
 
 CHUNK = 8000  # rows computed at a time, so that they fit into the cache; a power of two would cause cache conflicts
-TOGETHER = 8  # number of columns of a product that are computed at a time
-REMEMBERED = 8  # number of public matrices whose coefficients (see `_summands`) are cached for later blocks
-ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # added and subtracted again, it rounds numbers to multiples of 2^-21
-SLOPE_BITS = 52 - ROW_BITS  # bits of rounded coefficients of a public matrix; sums of products are then exact
+TOGETHER = 8  # number of columns of a matrix product that are computed at a time
+REMEMBERED = 8  # number of public matrices whose coefficient tables are cached for later blocks
+ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # adding, then subtracting it rounds a number to a multiple of 2^-21
+SLOPE_BITS = 52 - ROW_BITS  # bits kept in rounded entries of a public matrix, so that sums of products are exact
 
 Codes = NDArray[np.intp]
 Place = tuple[int | None, int | None]  # key of a coefficient table: (factor's index or None, number's index or None)
@@ -64,7 +64,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Public description of how each column of the model matrix is computed from a block's numbers and codes.
+    """Public description of how each column of the model matrix is computed from a row's numbers and level codes.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Layout:
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the coefficient tables of the product of the model matrix and a matrix with k columns.
+        """Return coefficient tables to compute the product of the model matrix and `matrix`, which has k columns.
 
         The keys are the pairs (index of a factor or None, index of a number or None). The table of a key has one row
         of k entries for each level of the factor, or a single row if the key has no factor. To compute the product
@@ -156,7 +156,7 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
 
 
 def _rounded(slopes: FloatArray) -> FloatArray:
-    """Return the coefficients `slopes`, shape (k, numbers), rounded for exact products with multiples of 2^-21."""
+    """Return coefficients, shape (k, numbers), rounded so that products with multiples of 2^-21 add up exactly."""
     step = np.array([step_of(size, SLOPE_BITS) for size in np.abs(slopes).sum(axis=1).tolist()])[:, None]
     return np.rint(slopes / step) * step
 
@@ -202,11 +202,12 @@ class Block:
         return len(self.present)
 
     def times(self, matrix: Any) -> FloatArray:
-        """Return the product z'M of each row z = (columns..., [offset], response) and a public matrix M.
+        """Return the product z'M of each row z (columns of the model matrix, offset if any, response) and a matrix M.
 
         Parameters
         ----------
-        matrix : array_like, shape (width, k)
+        matrix : array_like, shape (entries of z, k)
+            The public matrix M.
 
         Returns
         -------
@@ -241,5 +242,5 @@ class Block:
 
 
 def on_block_grid(values: FloatArray) -> FloatArray:
-    """Return numbers of at most 2^30, rounded to whole multiples of 2^-21."""
+    """Return numbers, at most 2^30 in absolute value, rounded to whole multiples of 2^-21."""
     return np.subtract(rounded := values + ONTO_GRID, ONTO_GRID, out=rounded)

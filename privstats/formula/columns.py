@@ -131,7 +131,7 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Definition of a row's columns, which depend on no factor: column j is column j of `Block.numbers`."""
+        """Description of the computed columns: no factors; column j is column j of the numbers in a block of rows."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -299,7 +299,7 @@ class Columns:
 
     @property
     def is_regression(self) -> bool:
-        """Whether `as_regression` is possible: there is one column, and the group, if any, has declared levels."""
+        """Whether a regression on groups is possible: there is one column, and a group has declared levels."""
         return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
@@ -322,12 +322,12 @@ class Columns:
         return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset)
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
-        """Return the identity matrix and a zero shift, since values already are in the user's units."""
+        """Return the map from the estimates to the user's units: the identity matrix and a shift of zero."""
         return np.eye(len(self.names)), np.zeros(len(self.names))
 
 
 def plain_layout(width: int) -> Layout:
-    """Return the layout of rows without factors: column j of a row is column j of `Block.numbers`."""
+    """Return the description of columns without factors: column j is column j of the numbers in a block of rows."""
     unit, zero = np.ones((1, 1)), np.zeros((1, 1))
     return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
 
@@ -350,7 +350,7 @@ def bind_columns(
     domain : Domain or mapping
         Bounds or levels of each column in the formula. `Columns.lacking` lists the numeric expressions without bounds.
     subset : str, optional
-        Condition on the rows that are used (`select`).
+        Condition on the rows that are used, such as ``"age >= 18"``.
     components : tuple
         Labels of the estimates of each column and group, such as the probabilities of several quantiles.
     component : str
@@ -432,7 +432,7 @@ def _target(part: Any) -> NumericFactor | LevelFactor:
 
 
 def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
-    """Return edges of bins that are centred at the points of a grid; the bins cover the range from `low` to `high`."""
+    """Return edges of bins that are centred at the multiples of `step` and cover the range from `low` to `high`."""
     points = np.arange(np.ceil(low / step), np.floor(high / step) + 2)
     inner = (points[1:-1] - 0.5) * step
     edges = [min(low, (points[0] - 0.5) * step), *inner, max(high, (points[-1] - 0.5) * step)]

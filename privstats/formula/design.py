@@ -47,7 +47,7 @@ MANY_COLUMNS = 300  # largest number of columns for which collinearity is checke
 
 
 class Mean(Protocol):
-    """Interface of a family with a link function: name, support of the response, and mean of the response."""
+    """Interface of a family with a link function: name, support of the response, and mean at linear predictors eta."""
 
     @property
     def name(self) -> str: ...
@@ -83,8 +83,8 @@ class Design:
         Whether every row is used: all columns are declared complete, all expressions have finite values everywhere,
         there is no `subset`, and all weights are equal.
     centred : bool
-        Whether the middle of a number's range is subtracted in its products with factors (`Terms.coding`). The fit then
-        does not depend on the origin of the number, such as the year 0.
+        Whether a numeric predictor is centred at the middle of its range in its products with factors. The fit then
+        does not depend on the origin of the predictor, such as the year 0.
     lacking : tuple of str
         Expressions without declared bounds. The bounds of these expressions are arbitrary until `with_bounds` sets
         them.
@@ -93,8 +93,8 @@ class Design:
     factors : tuple of DesignFactor
         The factors, in the order in which the level codes of a row are stored.
     centers, halves : ndarray, shape (coefficients,)
-        Centre and half-range of each column of the model matrix, multiplied by `coding`: the scaled column (column -
-        center) / half lies in [-1, 1].
+        Centre and half-range of each column of X C, with the model matrix X and the matrix C = `coding`: the scaled
+        column (column - center) / half lies in [-1, 1].
     response_center, response_half : float
         Centre and half-range of the response.
     """
@@ -137,7 +137,7 @@ class Design:
 
     @property
     def width(self) -> int:
-        """Length of the vector (columns..., [offset], response) of a row."""
+        """Number of entries of a row: the columns of the model matrix, the offset (if any) and the response."""
         return self.layout.width
 
     @property
@@ -152,11 +152,11 @@ class Design:
 
     @property
     def coding(self) -> FloatArray:
-        """Matrix C, shape (coefficients, coefficients): columns of X C are scaled, where X is the model matrix."""
+        """Square matrix C, one row a coefficient: X C replaces the model matrix X, and then columns are scaled."""
         return self._made.coding
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """Return the range of each column of X C, where X is the model matrix in the user's units and C is `coding`."""
+        """Return the range of each column of X C: model matrix X in the user's units, times the matrix C (`coding`)."""
         return tuple((interval.lo, interval.hi) for interval in self._made.intervals)
 
     @property
@@ -324,7 +324,7 @@ class Design:
         return constraint(self.names, hypothesis)
 
     def expressions(self, params: FloatArray) -> tuple[str, str]:
-        """Return the response, and the linear predictor with coefficients `params`, as texts of expressions in columns.
+        """Return the response and the linear predictor with coefficients `params`, as expressions in data columns.
 
         Raises
         ------
@@ -341,7 +341,7 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return a basis of the vectors v with ``columns @ v = 0`` in every row whose factor levels are all kept.
+        """Return a basis of the vectors v with x'v = 0 for all rows x of the scaled model matrix with kept levels.
 
         The basis is computed from the contrasts of the factors; no row is read. Different products of numeric
         predictors are treated as linearly independent.
@@ -396,7 +396,7 @@ class Design:
 def _fill(
     out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float, most: float = 1.0
 ) -> None:
-    """Write ``(values - center) / half`` to `out`, rounded to the grid and clamped to [-most, most].
+    """Write ``(values - center) / half`` to `out`, rounded to multiples of 2^-21 and clamped to [-most, most].
 
     For NaN, 0 is written, and `present` is set to False.
     """
@@ -429,11 +429,11 @@ def bind_regression(
     Parameters
     ----------
     formula : str
-        "response ~ predictors", in the language of patsy with row-wise functions only (see `rowwise`).
+        "response ~ predictors", in the language of patsy, with functions that are computed row by row only.
     domain : Domain or mapping
         Bounds or levels of the columns in the formula. `Design.lacking` lists the numeric expressions without bounds.
     subset, weights : str, optional
-        Condition on the rows that are used, and expression of the weights of rows (`select`).
+        Condition on the rows that are used, such as ``"age >= 18"``, and expression of the weights of rows.
     offset : str, optional
         Term of the linear predictor with coefficient 1: an expression with public bounds.
     family : Mean, optional
@@ -441,7 +441,7 @@ def bind_regression(
     rows : int, optional
         Public number of rows; an error is raised for a factor with too many levels for this number of rows.
     centred : bool
-        Whether the middle of a number's range is subtracted in its products with factors.
+        Whether a numeric predictor is centred at the middle of its range in its products with factors.
 
     Returns
     -------
@@ -592,7 +592,7 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
 
 
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return centre and half-range of each column; the intercept's column remains 1 after scaling."""
+    """Return centre and half-range of each column of the model matrix; the intercept's column stays 1 after scaling."""
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
     halves = [interval.half if intercept else interval.magnitude for interval in intervals]
     if intercept:
@@ -639,8 +639,8 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        # a term that combines several columns of the data, with a threshold on one of the columns, is not checked:
-        # the public points may lack some combination of the columns' values
+        # a term that combines several columns of the data, with a threshold on one of the columns, is not checked for
+        # collinearity: the points of the check may lack some combination of the columns' values
         alone = reads.isdisjoint(ends) or len(reads) == 1
         among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
     found = collinear((made.matrix(rows, n) @ made.coding - design.centers) / design.halves, among)

@@ -196,7 +196,7 @@ class Domain(Mapping[str, Known]):
 
     @property
     def typical(self) -> Domain:
-        """The domain with bounds of usual values (`Known.typical`) for columns declared by a centre and a scale."""
+        """The domain, in which columns declared by a centre and a scale have the bounds centre +- sqrt(3) scale."""
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """Factors of a formula: bounded numeric expressions, polynomial and spline bases, and coded categorical columns.
 
 A factor holds no data. Numeric expressions are evaluated row by row (`values`), and clamped to bounds that follow from
-the domain; levels are stored as integer codes. `language` decides on names of columns and on redundant dummies.
+the domain; levels are stored as integer codes. The module `language` names the columns and omits redundant dummies.
 """
 
 from __future__ import annotations

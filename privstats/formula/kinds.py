@@ -25,7 +25,7 @@ DECLARED = {
         "domain={{'{name}': ('2020-01-01', '2024-12-31')}}",
     ),
 }
-# names, in lower case, of the types of polars and pyarrow that pandas does not know
+# patterns of type names of polars and pyarrow, in lower case, for types that pandas does not know
 NAMED = {
     "truth": re.compile("bool"),
     "dates": re.compile("date|timestamp"),

@@ -160,7 +160,7 @@ def code_columns(
     Parameters
     ----------
     terms : sequence of tuple of str
-        Terms, in the form of `Formula.right`.
+        Terms; a term is a tuple of the expressions of its factors, and () is the intercept.
     probes : mapping of str to object
         One synthetic row of each factor.
 
@@ -177,7 +177,7 @@ def code_columns(
 
 
 def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the columns of each term, by the term's name; the parameters are as in `code_columns`."""
+    """Return the names of the columns of each term, by the term's name; `probes` has a synthetic row of each factor."""
     info = _coded(terms, probes)
     return {term.name(): tuple(info.column_names[places]) for term, places in info.term_slices.items()}
 

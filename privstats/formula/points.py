@@ -24,8 +24,8 @@ SMOOTH = frozenset(
     }
 )
 ROUNDING = 1e-9  # tolerance of linear dependence, relative to the norm of a column
-FEWEST = 40  # smallest number of test points, to which twice the number of columns is added
-NARROW = 0.1  # width of a spline's piece, relative to the range, below which the piece may have too few points
+FEWEST = 40  # number of test points in addition to two points per column of the model matrix
+NARROW = 0.1  # width of a spline's piece, relative to the range, below which the piece may have too few test points
 MOST_POINTS = 20_000
 
 

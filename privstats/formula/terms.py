@@ -29,7 +29,7 @@ from privstats.numerics.law import FloatArray
 Key = tuple[str, ...]  # key of a factor or combination of factors: names of categorical columns, texts of conditions
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a categorical column with its coding in a formula, such as C(g, Sum)
 LARGEST = Interval(-1e300, 1e300)
-Number = tuple[tuple[str, int], ...]  # numeric factors of a product: pairs (expression, index of a column)
+Number = tuple[tuple[str, int], ...]  # numeric factors of a product: pairs (expression, index of its column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Product:
     factor : int, optional
         Index, in `Terms.keys`, of the factor or combination of factors; None if there are no factors with levels.
     contrasts : ndarray, shape (levels or 1, columns)
-        Values of the contrasts at each level; one column for each column of the model matrix.
+        Values of the contrasts at each level; one column for each entry of `columns`.
     """
 
     columns: tuple[int, ...]
@@ -128,9 +128,10 @@ class Terms:
     intervals : tuple of Interval
         Range of each column of the model matrix times `coding`.
     coding : ndarray, shape (columns, columns)
-        Matrix by which the model matrix is multiplied before its columns are scaled. It differs from the identity only
-        for a product of a number and a factor, in which the middle of the number's range is subtracted from the number.
-        Otherwise ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]``, and noise would hide the difference.
+        Matrix by which the model matrix is multiplied from the right before its columns are scaled. It differs from the
+        identity only for the product of a numeric predictor and a factor: the predictor is centred at the middle of its
+        range. Otherwise ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]``, and noise would hide the
+        difference.
     """
 
     numeric: Mapping[str, NumericFactor | BasisFactor]
@@ -229,7 +230,8 @@ class Terms:
         """Return the definition of the scaled columns as functions of scaled numbers and level codes of a row.
 
         A scaled column is ``((number + shift) * contrast - center) / half``, with ``number`` in the user's units, the
-        shift from `coding`, and the column's centre and half-range. `offset` is whether the model has an offset.
+        shift from the matrix `coding` (minus the middle of the number's range, or 0), and the column's centre and
+        half-range. `offset` is whether the model has an offset.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
@@ -269,9 +271,10 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return a basis of the null space of the columns; see `Design.null_space`.
+        """Return a basis of the null space of the scaled model matrix, over rows whose factor levels are all kept.
 
-        The linear equations that define the null space are computed separately for each product of numeric predictors.
+        `kept` has a mask of the kept levels of each factor in `keys`; None keeps all levels. The linear equations that
+        define the null space are computed separately for each product of numeric predictors.
         """
         allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
         d = len(self.intervals)
@@ -279,7 +282,7 @@ class Terms:
         for number in dict.fromkeys(product.number for product in self.products):
             mine = [product for product in self.products if product.number == number]
             conditions.append(self._at_levels(mine, allowed, d))
-        original = (2 * np.eye(d) - self.coding) @ _null_space(np.vstack(conditions))  # 2 I - coding is the inverse
+        original = (2 * np.eye(d) - self.coding) @ _null_space(np.vstack(conditions))  # 2 I - coding = coding^-1
         boxed = original * halves[:, None]
         if intercept:
             boxed[0] += centers @ original
@@ -305,7 +308,7 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return the columns of `products` at n combinations of levels, shape (n, d); the other columns are zero.
+        """Return the model matrix at n combinations of levels, shape (n, d); columns outside `products` are zero.
 
         In each of these combinations all factors except one are at their first allowed level. The combinations
         determine the null space. Proof: let f_1(a_1) + ... + f_m(a_m), where a_j is the level of factor j, be zero at
@@ -329,7 +332,10 @@ class Terms:
         return np.vstack(rows)
 
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
-        """Return the allowed combinations of levels of each group of factors that `_at_levels` treats as one factor."""
+        """Return the allowed combinations of levels of each group of factors, which is then treated as one factor.
+
+        Factors in one group occur together in a column, or have combinations of levels that are not allowed.
+        """
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
         cells = []
@@ -383,7 +389,7 @@ def key_of(part: Factor) -> str:
 def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor], centred: bool) -> Terms:
     """Return the description (`Terms`) of the columns of a formula, given as products of factors (subterms).
 
-    `centred` is whether the middle of a number's range is subtracted in its products with factors (`Terms.coding`).
+    `centred` is whether a numeric predictor is centred at the middle of its range in its products with factors.
 
     Raises
     ------
@@ -400,7 +406,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor], centred: 
 class _Builder:
     """Builder of the description of columns (`Terms`); each call of `add` appends the columns of a product of factors.
 
-    The fields have the same meaning as in `Terms`; `parts` has all factors by the text of their expression.
+    `parts` has all factors by the text of their expression. The other fields hold the description so far.
     """
 
     parts: Mapping[str, Factor]
@@ -470,7 +476,7 @@ class _Builder:
         return within
 
     def terms(self, centred: bool) -> Terms:
-        """Return the description of the columns added so far; `centred` has the same meaning as in `terms_of`."""
+        """Return the description of the columns added so far; if `centred`, predictors are centred in products."""
         scales = tuple((within.middle, within.half) for within in self.numbers.values())
         coding, intervals = np.eye(len(self.intervals)), list(self.intervals)
         alone = {
@@ -513,7 +519,7 @@ def _contrast(part: Factor, subterm: Subterm) -> FloatArray:
 
 
 def multiplied(parts: Mapping[str, FloatArray], key: Number) -> FloatArray:
-    """Return the product of the numeric factors in `key` for each row, multiplied in the order of the formula."""
+    """Return the product of the factors in `key` for each row, in the order of the formula; `parts` has the factors."""
     (first, column), *others = key
     product = parts[first][:, column]
     for code, place in others:

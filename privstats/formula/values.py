@@ -167,7 +167,7 @@ class _Arrays:
 
 
 def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
-    """Return the value of an expression in each row, shape (n,); `bounds_of` must have accepted the expression.
+    """Return the value of an expression in each row, shape (n,); the bounds of the expression must be known.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from privstats.formula.block import CHUNK
 from privstats.formula.cells import is_numeric
 
-BATCH_ROWS = 16 * CHUNK  # rows of a piece of a longer batch; a multiple of the rows of a block
-FEW_ROWS = 4 * CHUNK  # a batch with fewer rows is joined with the next batch
+BATCH_ROWS = 16 * CHUNK  # rows of the pieces into which longer record batches are split; a multiple of a block's rows
+FEW_ROWS = 4 * CHUNK  # a record batch with fewer rows is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
 
@@ -148,7 +148,7 @@ Rows = pd.DataFrame | ByName
 
 
 def by_name(names: Sequence[str], arrays: Sequence[Any]) -> Rows:
-    """Return Arrow arrays as columns by name, or as a DataFrame if there are few rows (small DataFrames are joined)."""
+    """Return Arrow arrays by column name, or as a DataFrame if there are few rows (small frames are joined later)."""
     if not arrays or len(arrays[0]) <= FEW_ROWS:
         return frame_of(names, arrays)
     found = dict(zip(names, map(column, arrays), strict=True))

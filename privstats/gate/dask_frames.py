@@ -30,11 +30,11 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-CONVERTS = "pyarrow_strings_enabled"  # parameter of plan steps: whether object columns are converted to strings
+CONVERTS = "pyarrow_strings_enabled"  # parameter of query plan steps: convert object columns to strings or not
 NAME = "privstats"  # prefix of the names of tasks
 JOINED_BYTES = 1 << 24  # Parquet files of fewer bytes are joined to one partition; their rows are copied
 TASK_BYTES = 1 << 26  # largest total size, in bytes, of several partitions that one task reads
-MESSAGES = set[str]()  # on a worker: names of waiting or running tasks that came in messages
+MESSAGES = set[str]()  # on a worker: names of the waiting or running tasks that a message has brought
 TRIES, PAUSE = 5, 0.3  # attempts to contact all workers; seconds within which Dask notices a lost worker
 
 
@@ -76,7 +76,7 @@ class DaskFrame:
         """Run a task on each partition of the rows; return the answers, one for each partition, in any order.
 
         The progress function `told` is not called. The answers of tasks that Dask's scheduler runs are returned one by
-        one, so that the caller can show progress. If all tasks are sent in messages (see `_on_workers`), the pass is
+        one, so that the caller can show progress. If all tasks are sent in messages, without the scheduler, the pass is
         too short for a progress display.
         """
         client, what = client_of_dask(), (work.reads, work.unit)
@@ -133,7 +133,7 @@ class DaskFrame:
         """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
         frame, parts = self.frame[list(work.reads)], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # a new name: longer than every column name
+            place = "place of " + "".join(work.reads)  # new, because it is longer than every column's name
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
@@ -197,8 +197,8 @@ def answers_to_messages(
 ) -> list[Answer]:
     """Send each worker one message with the worker's tasks; return the answers of all parts that are not lost.
 
-    `work` is the computation on a part, `loaded` has the Dask future of each part, and `tasks` the tasks of each worker
-    (see `tasks_of`).
+    `work` is the computation on a part, and `loaded` has the Dask future of each part. `tasks` has the tasks of each
+    worker, by address; a task is a list of indices of parts.
     """
     asked = {place: [[(k, loaded[k].key) for k in task] for task in some] for place, some in tasks.items()}
     found = client.run(_answers_here, work, asked, workers=[*asked], on_error="return") if asked else {}
@@ -297,7 +297,7 @@ def as_given(frame: Any) -> Any:
     for step in list(plan.walk()):
         if type(step).__name__ == "ArrowStringConversion":
             plan = plan.substitute(step, step.frame)
-        elif type(step).__name__ == "FromPandas":  # Parquet readers convert invalid strings, too
+        elif type(step).__name__ == "FromPandas":  # Parquet readers convert invalid strings without an error
             plan = plan.substitute(step, step.substitute_parameters({CONVERTS: False}))
     return new_collection(plan)
 
@@ -309,7 +309,7 @@ def silent(client: Any) -> Iterator[None]:
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:
-            self.silent = lambda record: False  # one per fit, because other fits may run on this worker
+            self.silent = lambda record: False  # a filter for this fit alone, because other fits may run on this worker
             self.ignored = ("ignore", None, Warning, None, 0)
             self.loggers = [
                 logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")

@@ -112,7 +112,7 @@ class PartSums(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Taken(PassWork):
-    """A task that computes the vectors of the query `question`, and applies `take` to the vectors of each block."""
+    """A task that computes rows' vectors for the query `question`, and applies the function `take` to each block."""
 
     question: Question
     take: Callable[[FloatArray], Any]
@@ -137,7 +137,7 @@ class UnitCount(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InCell:
-    """A function that applies `take` to the vectors of one group of rows.
+    """A function that applies the function `take` to the vectors of one group of rows.
 
     It is called with an array whose first column is the index of each row's group. It selects the rows of the group
     with index k and passes their other columns to `take`.

@@ -26,7 +26,7 @@ LAZY = re.compile(  # lines of a polars plan that reads a frame or Parquet files
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
     r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
 )
-# keys in the JSON tree of a DuckDB query that only selects columns of a table
+# keys of the query, of a column and of the table, in the JSON tree of a DuckDB query that only selects columns
 SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}
 CHOSEN = {"class", "type", "query_location", "query_location_length", "column_names", "exclude_list"}
 TABLE = {"type", "alias", "query_location", "query_location_length", "qualified_name"}

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from privstats.gate.files import File
 
-INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, if the rows are in memory, and if not
+INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes: if the rows are in memory, and otherwise
 BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for blocks of rows, vectors, and vectors by group
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Memory:
     Parameters
     ----------
     limit : float, optional
-        Memory limit in bytes; by default a limit that depends on the source of the rows (`part`).
+        Memory limit in bytes; by default 1 GiB if the rows are in memory, and otherwise 64 MiB.
     """
 
     def __init__(self, limit: float | None = None) -> None:

@@ -165,7 +165,7 @@ def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[s
     """Return the cells of lines, column by column; the cells of a line with more or fewer than `many` cells are empty.
 
     Lines of ASCII characters without quotes are split at the separators, all lines at once. Other lines are parsed one
-    by one (`cells_of`).
+    by one.
     """
     between = separator.encode()
     fits = [line.count(between) == many - 1 and not line.translate(None, PLAIN) for line in lines]

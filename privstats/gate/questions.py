@@ -3,7 +3,8 @@
 There are two kinds of queries: the total of the rows' contributions, and the vectors of the rows, which only a
 mechanism may read. Queries of one kind differ in the set that bounds the contributions, and in the row functions (`of`,
 `keep`). A row function is a frozen record whose fields are constants and earlier releases. An error in a row function
-cannot violate privacy, because every vector that it returns is projected into the set (`within`).
+cannot violate privacy, because every vector that it returns is projected into the set of possible contributions
+(`within`).
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Sum(Question):
 
 @dataclass(frozen=True, eq=False)
 class Values(Question):
-    """A query for the vectors of the rows, which only a mechanism may read (`privstats.gate.rows.RowValues`)."""
+    """A query for the vectors of the rows; only the mechanism that answers the query may read the vectors."""
 
 
 class AnyMechanism(Protocol):

@@ -61,7 +61,7 @@ class Batches:
     _pass: Generator[Any, None, None] | None = field(
         default=None, init=False
     )  # generator of the first pass, while this pass is open
-    _next: Iterable[Rows] | None = field(default=None, init=False)  # result of `make` for the next pass
+    _next: Iterable[Rows] | None = field(default=None, init=False)  # result of `make`, kept for the next pass
 
     @property
     def n(self) -> int:

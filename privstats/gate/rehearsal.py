@@ -33,7 +33,7 @@ UNITS, MOST_ROWS = 29, 2  # number of synthetic units, which have up to 3 rows; 
 USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
 AT_ONCE = 1 << 18  # number of entries of contributions that are summed at a time
 NO_SHARES: Mapping[str, float] = MappingProxyType({})  # no default shares: each query has the whole budget
-MOST_SYNTHETIC = 1 << 14  # largest number of values given to a mechanism in a rehearsal
+MOST_SYNTHETIC = 1 << 14  # largest number of rows' vectors given to a mechanism in a rehearsal
 
 T = TypeVar("T")
 
@@ -59,6 +59,8 @@ class Asked:
         Branch (alternative algorithm) chosen before the query; None if none was chosen.
     optional : tuple of str
         For an optional query: labels of the queries whose shares of the budget contain this query's share.
+    dim : int
+        Number of entries of a row's vector.
     """
 
     label: str

@@ -1,8 +1,8 @@
 """Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
 A source reads the rows again in each pass, and a design maps them to blocks. Only vectors that were projected into a
-bounded set are added. Each pass is checked to read the same number of rows and the same privacy units. `gate/units.py`
-chooses which rows of a unit are used.
+bounded set are added. Each pass is checked to read the same number of rows and the same privacy units. The module
+`gate/units.py` chooses which rows of a unit are used.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # collected vectors are added when the ratio of their entries to the entries of the sum reaches this limit
-LARGEST_STEPS = 1 << 40  # largest entry of a row's vector, in grid steps; it is 2^10 times the largest entry of any set
+GATHERED = 8  # collected vectors are added once their entries outnumber the entries of the sum by this factor
+LARGEST_STEPS = 1 << 40  # largest entry of a row's vector, in grid steps: 2^10 times the largest entry after projection
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
@@ -53,7 +53,7 @@ class RowMap(Protocol):
     def block(self, columns: Mapping[str, Any]) -> Block:
         """Return the block (numbers, and codes of factor levels) of some rows.
 
-        A column is a Series, or an array if its cells are numbers (`by_row`).
+        A column is a Series, or an array if its cells are numbers.
         """
 
 
@@ -217,7 +217,7 @@ class Plain:
             self.sum, self.waiting = self.total(), []
 
     def merge(self, other: Plain) -> None:
-        """Add the sum over other rows that another `Plain` has collected."""
+        """Add the exact sum over other rows, which the accumulator `other` has collected."""
         self.sum += other.total()
 
     def total(self) -> Total:
@@ -229,7 +229,7 @@ class Plain:
 class Fold:
     """An exact sum over privacy units: a unit contributes the sum of its rows' vectors, projected into the set.
 
-    The vectors of a unit are added as integer multiples of `Set.row_step`, in any order of the rows. A unit without
+    The vectors of a unit are added as integer multiples of a grid step, in any order of the rows. A unit without
     used rows contributes nothing.
     """
 
@@ -251,7 +251,7 @@ class Fold:
             np.add.at(sums, unit, column)
 
     def merge(self, other: Fold) -> None:
-        """Add the sums that another `Fold` has over other rows of the same privacy units."""
+        """Add the sums over other rows of the same privacy units, which the accumulator `other` has collected."""
         size = max(len(self.seen), len(other.seen))
         self.sums, self.seen = _grown(self.sums, size), _grown(self.seen, size)
         self.sums[:, : len(other.seen)] += other.sums
@@ -277,7 +277,7 @@ def counting(question: Question, block: Block, units: UnitNumbers | None) -> tup
 
 
 class RowValues:
-    """The vectors of rows, projected into the set of the query; only a mechanism may read them.
+    """The rows' vectors for a query, projected into the set of possible contributions; only a mechanism may read them.
 
     Each scan is a pass over the rows, unless the vectors are kept in memory or in a file.
     """
@@ -336,7 +336,7 @@ class _Cells:
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: index where each group begins, and values
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # per block: start of each group; values by group
 
     def of(self, k: int) -> list[FloatArray] | None:
         """Return the values of group k (first coordinate of vectors) in row order; None if the group is too large."""

@@ -18,12 +18,12 @@ from privstats.gate.arrow import frame_of, frames_of, whole_batches
 from privstats.gate.parts import BETWEEN_LOOKS, Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
-# names of steps in a Spark query plan that neither select rows nor compute values; names of accepted file formats
+# KNOWN_STEPS: steps of Spark query plans that neither select rows nor compute values; FILE_FORMATS: readable formats
 KNOWN_STEPS = {"LocalRelation", "LogicalRDD", "LogicalRelation", "Project", "Repartition", "SubqueryAlias", "View"}
 FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}
 ANSWER = "part long, rows long, digest binary, units binary"
 PACKED, PLACE = "rows binary", "place"
-GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # Spark setting: column types from folder names
+GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # Spark setting: infer types from folder names
 
 GROUP = "spark.jobGroup.id"
 
@@ -76,7 +76,7 @@ class SparkFrame:
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
-        """Return the columns for a task, each batch packed into one cell; all rows of a person are in one partition."""
+        """Return the columns that a task needs, one Arrow batch in each cell; a person's rows are in one partition."""
         what = (work.reads, work.unit)
         if what not in self._loaded:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}

@@ -56,7 +56,7 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "objpert": PerturbedLeastSquares,
     "expmech": ExponentialLeastSquares,
 }
-MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # largest number of coefficients and largest theta_bound for rejection sampling
+MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # for rejection sampling: most coefficients, largest bound on coefficients
 MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
 MOST_MINIMISED = 300_000  # number of rows above which Newton steps are as precise as objective perturbation, and faster
 # The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
@@ -125,14 +125,14 @@ class Carrying:
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
         """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
 
-        The relative noise is the largest eigenvalue of the noise, divided by a typical eigenvalue of the Hessian. The
-        result is True if the number of rows is private. If the result is False, noisy moments may be given the whole
-        budget.
+        The relative noise is the largest eigenvalue of the noise of the mechanisms `by`, divided by a typical
+        eigenvalue of the Hessian. The result is True if the number of rows is private. If the result is False, noisy
+        moments may be given the whole budget.
 
         Parameters
         ----------
         lighter : float
-            Factor by which the noise limit is multiplied (`Entries.lighter`).
+            Factor by which the noise limit is multiplied; below 1 if rows have few nonzero entries.
         """
         if self.rows is None:
             return True
@@ -181,15 +181,16 @@ class Carrying:
     def is_ample(self, by: Noises, design: Design) -> bool:
         """Return whether Newton steps give intervals that are about as short as intervals by objective perturbation.
 
-        The answer is True if the number of rows is above `MOST_MINIMISED`, or the predicted noise is below `AMPLE`.
+        The answer is True if the number of rows is above the limit `MOST_MINIMISED`, or if the predicted noise of the
+        first released second moments is below the limit `AMPLE`.
         """
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
         """Return the noise of the first released second moments (coarse matrix) if released with the whole budget.
 
-        The noise is sqrt(c + 1) times the noise sd of an off-diagonal entry, divided by the number of rows, for c
-        standardised columns and the response. If the number of rows is private, 0 is returned.
+        The noise is sqrt(c + 1) times the noise sd of an off-diagonal entry with the mechanisms `by`, divided by the
+        number of rows, for c standardised columns and the response. If the number of rows is private, 0 is returned.
         """
         if self.rows is None:
             return 0.0

@@ -34,10 +34,10 @@ MOST_ATOMS = 2**14
 MOST_CELLS = 2**15  # number of cells of the grid of losses, which extends from minus the sum of all eps to their sum
 # largest number of grid points of a Fourier transform; if more are needed, the grid is made coarser
 MOST_POINTS = 2**20
-WRAPPED = 1e-9  # largest probability of an exponentially tilted loss beyond either end of the transform's range
+WRAPPED = 1e-9  # largest probability of the tilted loss beyond either end of the Fourier transform's range
 STEEPEST = 1e3  # largest exponential tilt that is tried, in units of 1 / (sd of the composed loss)
 TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
-ROUNDED = 2.0**-44  # allowance for the rounding of probabilities and losses, per composed copy
+ROUNDED = 2.0**-44  # relative allowance for rounding errors of probabilities and losses, per composed mechanism
 
 ORDERS = (-20.0, 20.0)  # search interval for log(a - 1), where a is the order of a Renyi divergence
 
@@ -90,8 +90,9 @@ class LossDistribution:
     def eps_beside(self, rho: float, delta: float) -> float:
         """Return the smallest eps that is proved at `delta` for these losses composed with a rho-zCDP mechanism.
 
-        The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, summed over the
-        atoms l of weight w. Each order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition 12, as in
+        The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, with mu the
+        parameter of the normal loss, summed over the values l of the discrete loss with their probabilities w. Each
+        order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition 12, as in
         `tradeoff.zcdp_delta`), so that the result is valid even if the search for the best order misses it.
         """
         if delta <= self.failure:
@@ -256,8 +257,8 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
     """Return evenly spaced losses that dominate the joint losses of randomised responses, and their probabilities.
 
     `counts` has a pair (eps, number of responses with this eps) for each distinct eps. For each pair, the probability
-    of a loss is divided between the two adjacent points of the grid, as in `on_grid_from_above`. The resulting
-    distributions are convolved. An allowance of `ROUNDED` per response covers rounding errors.
+    of a loss is divided between the two adjacent points of the grid, without a change of the mean of e^-loss. The
+    resulting distributions are convolved. An allowance of `ROUNDED` per response covers rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
     # rounding to the grid may increase a loss by one cell for each distinct eps, so len(counts) cells are added
@@ -293,6 +294,7 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
     tests : callable
         Function that returns a(l) and b(l) for ascending losses l >= 0.
     step : float
+        Distance between points of the grid.
     cells : int
         Number of cells on each side of 0; ``step * cells`` is at most 700.
 
@@ -376,8 +378,8 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
     """Return a loss distribution on every second point of a grid around 0 that dominates the given loss distribution.
 
     `step` is the distance between points of the given grid. The probability at an omitted point is divided between the
-    two adjacent points, as in `on_grid_from_above`: a share of ``1 / (1 + e^-step)`` goes to the point above, and the
-    remaining share to the point below.
+    two adjacent points without a change of the mean of e^-loss: a share of ``1 / (1 + e^-step)`` goes to the point
+    above, and the remaining share to the point below.
     """
     odd = len(one.atoms) // 2 % 2
     # each side of 0 gets one more point of probability 0, or two more points if its number of points is odd
@@ -410,7 +412,10 @@ class _Cumulants:
         return np.exp(exponents - total)
 
     def tilt(self, delta: float) -> float:
-        """Return the tilt at which Chernoff's bound ``exp(K(tilt) - tilt K'(tilt))`` is `delta`."""
+        """Return the tilt at which Chernoff's bound ``exp(K(tilt) - tilt K'(tilt))`` is `delta`.
+
+        K is the cumulant generating function of the total loss.
+        """
 
         def excess(log_tilt: float) -> float:
             tilt = math.exp(log_tilt)
@@ -422,7 +427,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return limits below and above which the tilted total loss has a probability of at most `WRAPPED` each."""
+        """Return two limits of the tilted total loss; the probability beyond each limit is at most `WRAPPED`."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

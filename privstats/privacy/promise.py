@@ -205,14 +205,14 @@ class Promise(ABC):
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
         """Return whether the composition of several guarantees implies this guarantee, up to rounding of sums.
 
-        `prove` returns the joint eps of guarantees at a delta; by default `sums`.
+        `prove` is a function that returns the joint eps of several guarantees at a given delta; by default `sums`.
         """
 
     @abstractmethod
     def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> Self:
         """Return the composition of several guarantees as one guarantee of this kind; zero if there are none.
 
-        `prove` returns the joint eps of guarantees at a delta; by default `sums`.
+        `prove` is a function that returns the joint eps of several guarantees at a given delta; by default `sums`.
         """
 
     @abstractmethod

@@ -4,14 +4,15 @@ Each of T steps draws a new subsample, m of n rows without replacement, and rele
 The sd of the noise is sigma (the noise multiplier) times the sensitivity of the sum under "replace". Under "replace one
 row" a step has the trade-off function
 
-    ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n,  G = G_(1 / sigma)
+    ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n
 
-(Dong, Roth and Su 2022, Theorem 4.2; ``**`` is the largest convex function below, Id(x) = 1 - x). T steps together have
-the T-fold product of this function as their trade-off function, in whatever way each step depends on earlier releases
-(Theorem 3.2). f_q is the trade-off function of N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 is the
-trade-off function of the mixture against N(0, 1). C_q equals f_q down to the point where the slope of f_q is -1, then
-is a straight line, then equals f_q^-1. This symmetric function is composed: products of f_q alone, or of f_q^-1 alone,
-are larger and would claim more privacy than is proved.
+(Dong, Roth and Su 2022, Theorem 4.2), with G the trade-off function of N(0, 1) against N(1 / sigma, 1), Id(x) = 1 - x,
+and ``**`` the largest convex function below. T steps together have the T-fold product of this function as their
+trade-off function, in whatever way each step depends on earlier releases (Theorem 3.2). f_q is the trade-off function
+of N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 is the trade-off function of the mixture against
+N(0, 1). C_q(G) equals f_q down to the point where the slope of f_q is -1, then is a straight line, then equals f_q^-1.
+This symmetric function is composed: products of f_q alone, or of f_q^-1 alone, are larger and would claim more privacy
+than is proved.
 
 Independent sampling of each row (Poisson sampling) and add/remove neighbours have other privacy costs, which are not
 computed here.
@@ -44,7 +45,8 @@ NEAR, CLOSE = 0.05, 1e-4  # first step, and tolerance, of the search for the log
 def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     """Return the smallest delta for which `steps` noisy steps on random subsamples are known to be (eps, delta)-DP.
 
-    For one step it is exactly ``q delta_G(log(1 + (e^eps - 1) / q))``, with delta_G(eps) the delta of normal noise.
+    For one step it is exactly ``q delta_G(log(1 + (e^eps - 1) / q))``, with delta_G(eps) the delta of a step on all
+    rows.
 
     Parameters
     ----------
@@ -83,8 +85,8 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
         return float(_profile(eps, sigma, q))
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
-    # `sampled_losses` gives an upper bound for delta that is tight only near the guess of delta, so it is repeated with
-    # the bound as the new guess until bound and guess agree within a factor of 10
+    # `sampled_losses` gives an upper bound for delta that is tight only near the guess of delta, so the bound is
+    # computed again, with the last bound as the new guess, until bound and guess agree within a factor of 10
     while True:
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:
@@ -102,7 +104,7 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
     delta : float
         In (0, 1).
     sigma, q, steps
-        Noise multiplier, share of the rows in a subsample, and number of steps, as for `sampled_delta`.
+        Noise multiplier (noise sd / sensitivity), share of the rows in a subsample, and number of steps.
 
     Returns
     -------
@@ -132,12 +134,14 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
 def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
     """Return the noise multiplier with which `steps` noisy steps on subsamples are (eps, delta)-DP together.
 
+    The noise multiplier is the noise sd divided by the sensitivity of a step's sum.
+
     Parameters
     ----------
     eps, delta : float
         Positive; delta below 1.
     q, steps
-        Share of the rows in a subsample, and number of steps, as for `sampled_delta`.
+        Share of the rows in a subsample, and number of steps.
 
     Returns
     -------
@@ -195,7 +199,7 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
     Parameters
     ----------
     sigma, q, steps
-        Noise multiplier, share of the rows in a subsample, and number of steps T, as for `sampled_delta`.
+        Noise multiplier (noise sd / sensitivity), share of the rows in a subsample, and number of steps T.
 
     Returns
     -------
@@ -221,17 +225,19 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
     """Return level and power of the test of one step that rejects if the privacy loss exceeds `loss`, for `loss` >= 0.
 
-    Let f = C_q(G) be the step's trade-off function. At levels below the straight part of f, the loss is ``log(1 - q + q
-    L)``, with L the likelihood ratio of N(1 / sigma, 1) against N(0, 1). The loss exceeds l at observations above ``u =
-    sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``: with probability Phi(-u) under N(0, 1), and ``(1 - q) Phi(-u) + q
-    Phi(1 / sigma - u)`` under the mixture. On the straight part of f the loss is 0.
+    In the worst case a step releases N(0, 1), or the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)``. At levels below
+    the straight part of its trade-off function, the loss is ``log(1 - q + q L)``, with L the likelihood ratio of
+    N(1 / sigma, 1) against N(0, 1). The loss exceeds l at observations above the number
+    ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``: with probability Phi(-u) under N(0, 1), and
+    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. On the straight part of the trade-off function the
+    loss is 0.
 
     Parameters
     ----------
     loss : ndarray
         Privacy losses l, at least 0.
     sigma, q
-        Noise multiplier, and share of the rows in a subsample, as for `sampled_delta`.
+        Noise multiplier (noise sd / sensitivity), and share of the rows in a subsample.
 
     Returns
     -------
@@ -255,7 +261,7 @@ def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDist
     Parameters
     ----------
     sigma, q, steps
-        Noise multiplier, share of the rows in a subsample, and number of steps, as for `sampled_delta`.
+        Noise multiplier (noise sd / sensitivity), share of the rows in a subsample, and number of steps.
     delta : float
         The delta near which the bound is tight.
 
@@ -281,12 +287,12 @@ def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDist
 
 
 def _profile(eps: float, sigma: float, q: float) -> FloatArray:
-    """Return the delta of one noisy step on a subsample at eps >= 0."""
+    """Return the delta at eps >= 0 of one step with noise multiplier sigma on a subsample of a share q of the rows."""
     return q * gaussian_profile(1 / sigma, math.log1p(math.expm1(eps) / q))
 
 
 def _sd(sigma: float, q: float) -> float:
-    """Return the root mean square of the privacy loss of one noisy step on a subsample."""
+    """Return the root mean square privacy loss of one step: noise multiplier sigma, a share q of the rows sampled."""
     mu = 1 / sigma
     z, dz = np.linspace(mu / 2, mu + FAR, 4001, retstep=True)
     loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * (z - mu / 2))
@@ -295,7 +301,7 @@ def _sd(sigma: float, q: float) -> float:
 
 
 def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
-    """Return the noise multiplier for which `limit_mu` is `mu`."""
+    """Return the noise multiplier sigma at which the joint mu of many steps in the limit (`limit_mu`) is `mu`."""
 
     def excess(log_sigma: float) -> float:
         return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)

@@ -19,8 +19,8 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from privstats.errors import BudgetError, quote
 from privstats.numerics.law import FloatArray
 
-_FAR = 40.0  # the normal density at 40 is zero in double precision
-_SMALL_MU = 1e-3  # below this mu, R(u) - R(v) of `gaussian_profile` loses digits and a series is used
+_FAR = 40.0  # the standard normal density at 40 is zero in double precision
+_SMALL_MU = 1e-3  # below this mu, the difference of two Mills ratios loses digits, and a series in mu is used
 _LOG_MU = (-50.0, 30.0)  # search interval of gdp_mu for log(mu): exp(-50) is the mu of delta = 1e-22 at eps = 0
 
 
@@ -199,8 +199,8 @@ def gdp_eps(mu: float, delta: float) -> float:
 def pure_mu(eps: float) -> float:
     """Smallest mu such that every eps-DP mechanism is mu-GDP.
 
-    ``mu = -2 Phi^-1(1 / (1 + e^eps))``: G_mu touches the trade-off function of randomised response,
-    the worst eps-DP mechanism, at its kink.
+    ``mu = -2 Phi^-1(1 / (1 + e^eps))``: the trade-off function of mu-GDP touches the trade-off function of randomised
+    response, the worst eps-DP mechanism, at the kink of the latter.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ def zcdp_eps(rho: float, delta: float) -> float:
 
 
 def _eps_at_order(rho: float, x: float) -> float:
-    """Return the eps for which 1 + x is the Renyi order that gives the smallest delta."""
+    """Return the eps for which 1 + x is the Renyi order that gives the smallest delta of a rho-zCDP mechanism."""
     return (1 + 2 * x) * rho + math.log(x) - math.log1p(x)
 
 
@@ -369,8 +369,8 @@ def _delta_at_order(rho: float, x: float) -> float:
 
 
 def _order_of_eps(rho: float, eps: float) -> float:
-    # `_eps_at_order` increases in x. For x <= 1 it is at most 3 rho + log(x), which is at most eps at x = `low`. So
-    # `low` is a lower limit of the wanted x, unless it is 1e-300.
+    # `_eps_at_order` increases in x, the Renyi order minus 1. For x <= 1 it is at most 3 rho + log(x), which is at most
+    # eps at x = `low`. So `low` is a lower limit of the wanted x, unless it is 1e-300.
     low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)
     # For x >= 1, `_eps_at_order` is at least 2 x rho - log(2), which exceeds eps at x = `high`. So `high` is an upper
     # limit of the wanted x.
@@ -449,7 +449,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
 
 
 def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.float64]:
-    """Trade-off function of (eps, delta)-DP: f(a) = max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}."""
+    """Trade-off function of (eps, delta)-DP at level a: f(a) = max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}."""
     a = np.asarray(alpha, dtype=float)
     eps = min(eps, 700.0)  # e^-700 is below rounding error
     sides = np.maximum(1 - delta - np.exp(eps) * a, np.exp(-eps) * (1 - delta - a))
@@ -457,7 +457,7 @@ def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.fl
 
 
 def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
-    """Trade-off function of mu-GDP: G_mu(a) = Phi(Phi^-1(1 - a) - mu)."""
+    """Trade-off function of mu-GDP at level a: G_mu(a) = Phi(Phi^-1(1 - a) - mu)."""
     a = np.asarray(alpha, dtype=float)
     return np.asarray(ndtr(-ndtri(a) - mu), dtype=float)
 
