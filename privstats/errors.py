@@ -40,7 +40,7 @@ class SourceChangedError(Exception):
 
 
 class ChargedInterrupt(KeyboardInterrupt):
-    """Exception for Ctrl-C after the ledger was charged; `door` replaces it by an interrupt that reports the charge."""
+    """Exception for Ctrl-C after the ledger was charged; users see an interrupt that reports the charge."""
 
 
 class PrivstatsWarning(UserWarning):

@@ -59,7 +59,7 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
     -------
     LocalProportion
         A record with `proportion`, its standard error `bse`, `conf_int`, `n`, `guarantee` and `summary`. The proportion
-        is ``(mean - (1 - pi)) / (2 pi - 1)``, which may lie outside [0, 1].
+        is ``(m - (1 - pi)) / (2 pi - 1)``, with m the share of yes among the sent answers; it may lie outside [0, 1].
 
     Raises
     ------
@@ -69,9 +69,10 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
 
     Notes
     -----
-    The standard error is the root of ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. The
-    answers are randomised with uniform random numbers of 53 bits, and eps is exact to a relative error of 1e-9. If one
-    trusted party may hold the answers, `dp_mean` has noise of order 1 / n.
+    With p the estimated proportion and n the number of persons, the standard error is the root of ``p (1 - p) / n + pi
+    (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. The answers are randomised with uniform random numbers of 53
+    bits, and eps is exact to a relative error of 1e-9. If one trusted party may hold the answers, `dp_mean` has noise
+    of order 1 / n.
 
     References
     ----------
@@ -144,12 +145,14 @@ def local_gradient_descent(
 
     Notes
     -----
-    Let x (with a constant 1 for the intercept) and y be divided by their scales. The estimand theta solves
-    ``E w psi_c(y - x'theta) x = 0``, where ``w = min(1, 2 / |x|^2)`` and c = 1.345. If the errors are
-    symmetric, theta is the coefficient vector of the conditional mean. Let ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` be the
-    sd of the noise in each score, and ``R = I - eta M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta
-    (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. The mean curvature M and the mean square Q of the scores are also
-    estimated from messages of the persons. Coefficients whose curvature is below its noise are NaN ("not given").
+    Let the predictors x (with a constant 1 for the intercept) and the response y be divided by their scales. The
+    estimand theta solves ``E w psi_c(y - x'theta) x = 0``: E is the expectation, psi_c is Huber's psi-function, which
+    clips residuals at plus and minus c = 1.345, and ``w = min(1, 2 / |x|^2)`` is a weight. If the errors are symmetric,
+    theta is the coefficient vector of the conditional mean. Let n be the number of persons, M the mean curvature of the
+    loss, Q the mean square of the scores, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the noise in each score, and
+    ``R = I - eta M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I -
+    eta M)^-1``. M and Q are also estimated from messages of the persons. Coefficients whose curvature is below its
+    noise are NaN ("not given").
 
     If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 

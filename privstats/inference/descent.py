@@ -48,7 +48,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the part of the last iterate's error caused by the start theta = 0, and directions in which it is unknown.
+    """Return the error of the last iterate due to the start theta = 0, and the directions in which it is unknown.
 
     Parameters
     ----------

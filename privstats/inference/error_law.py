@@ -71,13 +71,14 @@ class ErrorLaw:
     def exceeds(self, distance: FloatArray) -> FloatArray:
         """Return P(|error| >= `distance`), the largest over all possible biases b, for each error, shape (q,).
 
-        X is symmetric and unimodal, so the probability is largest if b is an end of its range (Anderson 1955).
+        Without its bias an error is symmetric and unimodal, so the probability is largest at an end of the range of b
+        (Anderson 1955).
         """
         near = self._upper_tail(distance - self.allowance)
         return near + (self._upper_tail(distance + self.allowance) if self.allowance.any() else near)
 
     def _upper_tail(self, u: FloatArray) -> FloatArray:
-        """Return the upper tail probability P(X >= u) of each error X, shape (q,)."""
+        """Return the upper tail probability P(X >= u) of each error X without its bias, shape (q,)."""
         rest = np.maximum(self.rest, 1e-290)
         signs = (1, -1) if self.sizes.any() else (1,)
         with np.errstate(over="ignore"):
@@ -89,7 +90,7 @@ class ErrorLaw:
 
         At the largest possible bias, an error exceeds its half-length with probability alpha. If alpha is too small for
         the simulated draws, upper bounds are returned: the bias bound plus the quantiles of the Student part and of the
-        noise part of X, each at level alpha / 2.
+        noise part of the error, each at level alpha / 2.
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:
@@ -105,7 +106,7 @@ class ErrorLaw:
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
-        """Return upper bounds on half-lengths at levels alpha too small for the draws, shape (q,) or (levels, q)."""
+        """Return bounds on half-lengths at alphas too small for the simulated draws, shape (q,) or (levels, q)."""
         assert self.far is not None
         rest, freedom, noise = self.far()
         t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), alpha / 2)

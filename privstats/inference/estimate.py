@@ -48,9 +48,9 @@ NEW = 0.98  # an interval with a bias bound above this share of the coefficient'
 UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound due to unidentified directions, divided by the 95 % half-length
 # largest bias bound due to unidentified directions, in std errors, with which an estimate is reported
 MOST_UNIDENTIFIED = 50.0
-WIDEST_ETA = 10.0  # an interval is not reported if its half-length moves the linear predictor by this many sds
+WIDEST_ETA = 10.0  # an interval is not reported if its half-length moves the linear predictor by this many std devs
 FULL_RANK = 1e-6  # a matrix has full rank if all diagonal entries of its QR factor R exceed this share of the largest
-EXACT = 1e-8  # a contrast's component in the null space is a rounding error if its relative size is below this
+EXACT = 1e-8  # relative size below which a contrast's component along a direction without information is rounding
 CELLS = 1000  # number of equally probable chi-square values in the computation of a noncentral F distribution
 VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std errors, that a note reports
 # MOVED: smallest bias bound due to clipping or starting values, in std errors, that a note reports. The table `tidy`
@@ -151,7 +151,7 @@ def product_parts(name: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """A bias bound: the bias of a linear function ``R theta`` is at most ``|R @ loading|_2 * size``.
+    """A bias bound: the bias of ``R theta``, for coefficients theta, is at most ``|R @ loading|_2 * size``.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class Allowance:
     __array_ufunc__ = None  # makes numpy leave ``array @ allowance`` to `__rmatmul__`
 
     def of(self, R: FloatArray) -> FloatArray:
-        """Return the bias bounds of the linear functions ``R theta``, one per row of R."""
+        """Return the bias bounds of linear functions ``R theta`` of the coefficients theta, one per row of R."""
         return self.size * np.linalg.norm(R @ self.loading, axis=1)
 
 
@@ -193,7 +193,7 @@ class Estimate(ABC):
 
     @property
     def rows(self) -> FloatArray | None:
-        """Released or public number of rows from which each estimate was computed, shape (k,); None if unknown."""
+        """Released or public number of rows behind each of the k estimates, shape (k,); None if it is unknown."""
         return None
 
     @property
@@ -205,7 +205,7 @@ class Estimate(ABC):
     def contrast(
         self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return five arrays with one number per row of R, for the linear functions ``R theta``.
+        """Return five arrays with one number per row of R, for linear functions ``R theta`` of the coefficients theta.
 
         The arrays are the estimates, std errors, lower and upper ends of intervals at confidence 1 - alpha, and
         p-values of the hypotheses ``R theta = q``. Functions that are not identified have NaN in all five arrays.
@@ -213,52 +213,55 @@ class Estimate(ABC):
 
     @abstractmethod
     def covariance(self) -> FloatArray:
-        """Return the covariance of the estimates, privacy noise included, shape (k, k); NaN for unknown entries."""
+        """Return the covariance of the k estimates, privacy noise included, shape (k, k); NaN for unknown entries."""
 
     @abstractmethod
     def noise_share(self) -> FloatArray:
-        """Return the shares of the squared std errors that are due to privacy noise, shape (k,)."""
+        """Return the share of privacy noise in the squared std error of each of the k estimates, shape (k,)."""
 
     @abstractmethod
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test ``R theta = q`` jointly: return the statistic, the number of independent hypotheses, and the p-value."""
+        """Test hypotheses ``R theta = q`` about the coefficients theta jointly.
+
+        The result has the statistic, the number of independent hypotheses, and the p-value.
+        """
 
     @abstractmethod
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Estimate:
-        """Return the estimate of ``matrix @ theta + shift``."""
+        """Return the estimate of ``matrix @ theta + shift``, a linear function of the coefficients theta."""
 
     def coefficients(self, alpha: float = 0.05) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return four arrays of shape (k,): estimates, std errors, and lower and upper ends of intervals.
+        """Return four arrays with the k estimates, their std errors, and the lower and upper ends of their intervals.
 
         The intervals have confidence 1 - alpha.
         """
         return self.contrast(np.eye(len(self.names)), alpha)[:4]
 
     def params(self) -> FloatArray:
-        """Return the estimates, shape (k,)."""
+        """Return the estimates of the k coefficients, shape (k,)."""
         return self.coefficients()[0]
 
     def bse(self) -> FloatArray:
-        """Return the std errors of the estimates, privacy noise included, shape (k,)."""
+        """Return the std errors of the k estimates, privacy noise included, shape (k,)."""
         return self.coefficients()[1]
 
     def tvalues(self) -> FloatArray:
-        """Return the estimates divided by their std errors, shape (k,)."""
+        """Return the k estimates divided by their std errors, shape (k,)."""
         estimate, sd, *_ = self.coefficients()
         return estimate / sd
 
     def pvalues(self) -> FloatArray:
-        """Return two-sided p-values of the hypotheses that a coefficient is zero, shape (k,)."""
+        """Return two-sided p-values of the hypotheses that a coefficient is zero, for k coefficients, shape (k,)."""
         return self.contrast(np.eye(len(self.names)))[4]
 
     def bias_bound(self) -> FloatArray:
-        """Return the bias bound of each estimate, which p-values and intervals allow for, shape (k,)."""
+        """Return the bias bounds of the k estimates, which p-values and intervals allow for, shape (k,)."""
         return np.where(np.isnan(self.coefficients()[2]), np.nan, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatingEquation:
-    """The noisy estimating equation ``score - hessian t + noise = 0``, in coordinates t of theta.
+    """The noisy estimating equation ``score - hessian t + noise = 0``, in coordinates t of the coefficients theta.
 
     A direction of t is called unidentified if the noise of the Hessian may hide all information along the direction.
 
@@ -369,11 +372,12 @@ class EstimatingEquation:
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
         """Eliminate a direction of theta along which theta has an unknown error r; return the remaining equation.
 
-        The vector `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t,
-        H = A + N the Hessian with its noise N, and T a basis of the vectors orthogonal to ``H b + s b``. For ``t = T t'
-        + r b`` the equation is ``T'(score - A T t') - T'H b r + T'N b r``, and only the last two terms depend on r. The
-        number s is chosen such that the information along b, plus ``s b'b``, is at least the information at which b is
-        identified. Therefore b does not lie in the span of T, even if ``H b`` is only noise.
+        The vector `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t
+        of theta, H = A + N the sum of the true Hessian A and its noise N, and T a matrix whose columns span the vectors
+        orthogonal to ``H b + s b``, for a number s. With new coordinates w, such that ``t = T w + r b``, the equation
+        is ``T'(score - A T w) - T'H b r + T'N b r``, and only the last two terms depend on r. The number s is chosen
+        such that the information along b, plus ``s b'b``, is at least the information at which b is identified.
+        Therefore b does not lie in the span of T, even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -395,7 +399,7 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the unidentified directions of the coordinates t, and bounds and known values of t along them.
+        """Return the unidentified directions of the coordinates t, and bounds and approximate values of t along them.
 
         Returns
         -------
@@ -412,11 +416,12 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of the numeric columns whose variation noise hides, and of their products; directions of theta.
+        """Positions of numeric columns whose variation noise hides, and of their products; a direction for each.
 
-        The directions, shape (c, l), belong to these l columns. In the direction of a numeric column, its coefficient
-        changes, and the intercept changes such that the linear predictor at the column's mean stays the same. In the
-        direction of a product, only its coefficient changes. If all directions of t are identified, l is 0.
+        The directions of the c coefficients have shape (c, l), for l columns. In the direction of a numeric column, its
+        coefficient changes, and the intercept changes such that the linear predictor at the column's mean stays the
+        same. In the direction of a product, only its coefficient changes. If the Hessian has no unidentified direction,
+        l is 0.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
         every, own = np.eye(back.shape[1]), list(numeric.positions)
@@ -436,21 +441,22 @@ class EstimatingEquation:
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return bounds on theta's bias due to unidentified directions: a matrix, and a tuple of further bounds.
 
-        The matrix D, with c rows, bounds a bias ``D z``, with unknown entries of z in [-1, 1]. D has a column for each
-        unidentified direction, or, if `within` is given, for each column of `within`. F is the matrix that maps an
-        error of the score to the error of theta.
+        The matrix D, with a row for each of the c coefficients theta, bounds a bias of the form ``D z``, for an unknown
+        vector z with entries in [-1, 1]. D has a column for each unidentified direction, or, if `within` is given, for
+        each column of `within`. F is the matrix that maps an error of the score to the error of theta.
 
-        Let the Hessian be H = A + N with noise N, v an unidentified direction and t the true parameter. If the noise is
-        evaluated at the estimate, the remaining error of the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the
-        inverse on the identified directions. An entry of v may be small although the same entry of ``v + H^-1 N v`` is
-        large. Therefore both terms are bounded: D bounds the first term, and the tuple bounds the second term by its
-        standard deviation at the largest possible v't. If `within` is given, the bound on v't is computed from `within`
-        alone, because the information along v may be far less than the noise could hide, and v't may be larger than
-        this information implies. Otherwise the bounds of `unidentified` are used for the first term, and there is a
-        bound on the second term only if noise hides a numeric column. Then the information v'A v may be close to zero.
-        But A is positive semidefinite, and ``(v't)^2 v'A v`` is at most the square of `signal`. So by the
-        Cauchy-Schwarz inequality, ``|u'A v v't|`` is at most `signal` times the root of ``u'A u`` for every vector u,
-        and the bias of ``R theta`` is at most `signal` times the root of ``R H^-1 R'``.
+        Let H = A + N be the sum of the true Hessian A and its noise N, v an unidentified direction, and t the true
+        parameter in the coordinates of the equation. If the noise is evaluated at the estimate, the remaining error of
+        the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the inverse on the identified directions. An entry of
+        v may be small although the same entry of ``v + H^-1 N v`` is large. Therefore both terms are bounded: D bounds
+        the first term, and the tuple bounds the second term by its standard deviation at the largest possible v't. If
+        `within` is given, the bound on v't is computed from `within` alone, because the information along v may be far
+        less than the noise could hide, and v't may be larger than this information implies. Otherwise the bounds of
+        `unidentified` are used for the first term, and there is a bound on the second term only if noise hides a
+        numeric column. Then the information v'A v may be close to zero. But A is positive semidefinite, and ``(v't)^2
+        v'A v`` is at most the square of `signal`. So by the Cauchy-Schwarz inequality, ``|u'A v v't|`` is at most
+        `signal` times the root of ``u'A u`` for every vector u, and the bias of a contrast ``R theta`` is at most
+        `signal` times the root of ``R H^-1 R'``.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -464,7 +470,7 @@ class EstimatingEquation:
         return np.asarray(G @ (lost @ most)), (Allowance(F @ root, 1.0),)
 
     def _ranges(self) -> FloatArray:
-        """Return a matrix, shape (c, p): the sum of the absolute entries of row j is a bound on |theta_j|.
+        """Return a matrix with c rows: the sum of the absolute entries of row j is a bound on coefficient |theta_j|.
 
         The matrix is `within`, if given. Otherwise the matrix follows from the bound `signal`: the square of a
         coefficient, times the information about this coefficient, is at most the square of `signal`.
@@ -481,10 +487,10 @@ class EstimatingEquation:
 class NormalEstimate(Estimate):
     """Asymptotically normal estimates with the distribution of noise, bias bounds and unidentified directions.
 
-    For a contrast R, let s be the standard error of ``R theta`` and a its bias bound, from clipping and unidentified
-    directions. The half-length of an interval is the 1 - alpha quantile of ``|X + a|``, with X the error without bias;
-    if X is normal, this is ``cv(a / s) s``. A p-value is a tail probability of ``|X + a|``. ``R theta`` is NaN in four
-    cases:
+    For a contrast R of the coefficients theta, let s be the standard error of ``R theta`` and a its bias bound, from
+    clipping and unidentified directions. The half-length of an interval is the 1 - alpha quantile of ``|X + a|``, with
+    X the error without bias; if X is normal, this is ``cv(a / s) s``, with cv(t) the 1 - alpha quantile of |N(t, 1)|. A
+    p-value is a tail probability of ``|X + a|``. ``R theta`` is NaN in four cases:
 
     - R has a component in `hidden` that is larger than rounding errors;
     - s is zero or not finite;
@@ -647,7 +653,7 @@ class NormalEstimate(Estimate):
         return np.where(given, np.diag(self.noise) / np.maximum(total, 1e-300), np.nan)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test ``R theta = q`` jointly; see `Estimate.wald`.
+        """Test hypotheses ``R theta = q`` about the coefficients theta jointly: return statistic, rank, and p-value.
 
         If ``R theta`` may be biased, the p-value is a tail probability of a noncentral chi-squared or F distribution.
         The noncentrality is the largest possible value of ``b' V^-1 b``, with b the sum of all biases and V the
@@ -657,7 +663,7 @@ class NormalEstimate(Estimate):
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # with std errors as units, the rank is invariant
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # std errors; V is scaled by them, so the rank is unit-free
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -673,7 +679,8 @@ class NormalEstimate(Estimate):
     def _joint_p(self, R: FloatArray, statistic: float, moved: float, rank: int) -> float:
         """Return the p-value P(|X + b|^2 >= statistic), the largest over biases ``|b| <= moved``.
 
-        X is the error of ``R theta``. R has been scaled so that X has the identity matrix of size `rank` as covariance.
+        X is the error of ``R theta`` without its bias b, with theta the coefficients. R has been scaled so that X has
+        the identity matrix of size `rank` as covariance.
         """
         law = self.error_law(R)
         freedom = float(law.freedom.min(initial=np.inf))
@@ -684,7 +691,7 @@ class NormalEstimate(Estimate):
         return float((1 + exceed.sum()) / (1 + len(errors)))
 
     def joint_errors(self, R: FloatArray) -> FloatArray:
-        """Return joint draws of the errors of ``R theta``, one column per row of R.
+        """Return joint draws of errors of linear functions ``R theta`` of the coefficients, one column per row of R.
 
         Each call returns the same draws.
         """
@@ -694,9 +701,10 @@ class NormalEstimate(Estimate):
         )
 
     def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
-        """Return joint draws of errors of ``R theta`` with covariance `total`, one column per row of R.
+        """Return joint draws, with covariance `total`, of errors of linear functions ``R theta`` of the coefficients.
 
-        If `apart` is True, noise that is not normal is simulated; otherwise all noise is treated as normal.
+        There is one column per row of R. If `apart` is True, noise that is not normal is simulated; otherwise all noise
+        is treated as normal.
         """
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
@@ -709,7 +717,7 @@ class NormalEstimate(Estimate):
         return np.asarray(draws + normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T)
 
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
-        """Return a mask of the rows of R whose linear function ``R theta`` is identified, one entry per row of R.
+        """Return a mask of the identified linear functions ``R theta`` of the coefficients, one entry per row of R.
 
         Functions that are not identified are reported as NaN. An identified function has a positive std error and a
         positive interval length. Its bias bound due to unidentified directions is a small part of the interval, or is
@@ -724,29 +732,30 @@ class NormalEstimate(Estimate):
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
         """Return whether the bias bounds due to unidentified directions are small, one answer per row of R.
 
-        The bias bound of each ``R theta`` is compared with the half-length `half` of the interval, with the std error
-        `sd`, and with the public range.
+        The bias bound of each linear function ``R theta`` of the coefficients theta is compared with the half-length
+        `half` of the interval, with the std error `sd`, and with the public range.
         """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
         return np.asarray((bias <= UNIDENTIFIED_SHARE * half) | says_less)
 
     def unidentified_bias(self, R: FloatArray) -> FloatArray:
-        """Return the bias bounds of ``R theta`` that are due to unidentified directions, one per row of R."""
+        """Return bias bounds, due to unidentified directions, of linear functions ``R theta`` of coefficients theta."""
         moved: FloatArray = np.abs(thin(R) @ self.unidentified).sum(axis=1)
         return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
-        """Return the change of the linear predictor if ``R theta`` changes by `half`, one number per row of R.
+        """Return the change of the linear predictor if a linear function of the coefficients changes by `half`.
 
-        The unit is one std dev of the linear predictor. For models without a link function the result is 0.
+        Each row of R has the weights of one linear function. The unit is one std dev of the linear predictor. For
+        models without a link function the result is 0.
         """
         if self.per_eta is None:
             return np.zeros(len(R))
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return the distributions of the errors of ``R theta``, R of shape (q, k); cached if R is the identity."""
+        """Return error distributions of linear functions ``R theta`` of coefficients; cached if R is the identity."""
         one_each = R.shape == self.sampling.shape and np.array_equal(R, np.eye(len(R)))
         return self._own_law if one_each else self._law_of(R, lambda: tuple(R @ one for one in self.simulated))
 
@@ -755,7 +764,10 @@ class NormalEstimate(Estimate):
         return self._law_of(np.eye(len(self.names)), lambda: self.simulated)
 
     def _law_of(self, R: FloatArray, noises: Callable[[], tuple[Loading, ...]]) -> ErrorLaw:
-        """Return the distributions of the errors of ``R theta``; `noises()` returns R times the non-normal noises."""
+        """Return the error distributions of linear functions ``R theta`` of the coefficients theta.
+
+        The function `noises` returns the non-normal noises of the coefficients, each multiplied by R.
+        """
         sampling, noise = _quadratic(R, self.sampling), _quadratic(R, self.noise)
         total = sampling + noise
         allowance = sum((a.of(R) for a in self.allowances), self.unidentified_bias(R))
@@ -770,10 +782,11 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return the Satterthwaite degrees of freedom of the variances of ``R theta``, one per row of R.
+        """Return Satterthwaite degrees of freedom of variances of linear functions ``R theta`` of the coefficients.
 
-        Each variance in `normal` is the sum of an estimated part, `sampling`, and a known part. The variance of the
-        estimated part is ``2 sampling^2 / freedom``, plus the variance of the noise in the released sampling variance.
+        There is one number per row of R. Each variance in `normal` is the sum of an estimated part, `sampling`, and a
+        known part. The variance of the estimated part is ``2 sampling^2 / freedom``, with the residual degrees of
+        `freedom`, plus the variance of the noise in the released sampling variance.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))
@@ -782,7 +795,7 @@ class NormalEstimate(Estimate):
         return np.maximum(freedom, 1.0)
 
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
-        """Return draws of the non-normal noise in ``R theta``, one column per row of R.
+        """Return draws of non-normal noise in linear functions ``R theta`` of coefficients, one column per row of R.
 
         If `apart` is True, the marginal distribution of each column is correct, but not the joint distribution.
         """
@@ -794,12 +807,12 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the part of theta's noise that is not normal, shape (draws, k)."""
+        """Joint draws of the non-normal part of the noise in the k coefficients, shape (draws, k)."""
         return noise_draws(self.simulated)
 
     @cached_property
     def _given(self) -> NDArray[np.bool_]:
-        """Mask of the identified coefficients, shape (k,)."""
+        """Mask of the identified coefficients among all k coefficients, shape (k,)."""
         return self.identified(np.eye(len(self.names)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -882,7 +895,7 @@ class Stacked:
     equations : tuple of EstimatingEquation
         Equations for coefficients of the same predictors.
     cross : ndarray, shape (r, r)
-        Covariances of a row's scores in different equations, without the factor xx' (`quantile_scores`).
+        Covariances of a row's scores in different equations, without the factor x x', with x the predictors of the row.
     """
 
     equations: tuple[EstimatingEquation, ...]
@@ -923,11 +936,11 @@ class Stacked:
 
 
 def _root(equation: EstimatingEquation) -> FloatArray:
-    """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of theta.
+    """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of the k coefficients theta.
 
     Equations with the same predictors, such as regressions for several quantiles, have proportional matrices L.
-    Let G be the matrix of `coordinates`, and z the score with respect to theta, so that G'z is the score with respect
-    to t. Then ``L = G hessian^-1 G' (var z)^1/2`` for any choice of the coordinates t.
+    Let G be the matrix that maps the coordinates t of an equation to theta, and z the score with respect to theta, so
+    that G'z is the score with respect to t. Then ``L = G hessian^-1 G' (var z)^1/2`` for any choice of t.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back
@@ -969,5 +982,5 @@ def _symmetric(matrix: FloatArray) -> FloatArray:
 
 
 def _quadratic(R: FloatArray, V: FloatArray) -> FloatArray:
-    """Return the variance ``r V r'`` for each row r of R; values that rounding made negative become 0."""
+    """Return ``r V r'``, with V a covariance, for each row r of R; values that rounding made negative become 0."""
     return np.maximum(((thin(R) @ V) * R).sum(axis=1), 0.0)

@@ -99,10 +99,10 @@ class GroupMeans(Estimate):
         -----
         Let S be the released sum of u in a group, Q the sum of u^2 and N the number of rows. The mean is S / N, and its
         error is sampling error plus ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N
-        - mean^2`` plus the noise variance of the mean, which corrects a bias; `positive_mean` raises an estimate that
-        noise made too small, and the limit is ``1 - mean^2``. An estimated variance with mean m and relative variance r
-        is treated as inverse gamma. Therefore errors have a Student distribution with variance m, ``4 + 2 / r`` degrees
-        of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
+        - mean^2`` plus the noise variance of the mean, which corrects a bias. `positive_mean` raises an estimate that
+        noise made too small, and no estimate exceeds ``1 - mean^2``. An estimated variance with mean m and relative
+        variance r is treated as inverse gamma. Therefore errors have a Student distribution with variance m, ``4 + 2 /
+        r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
@@ -167,7 +167,7 @@ class GroupMeans(Estimate):
         return self.counts
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> GroupMeans:
-        """Return the means ``matrix @ theta + shift``, with a diagonal matrix: a change of the columns' units."""
+        """Return the means in other units: ``matrix @ theta + shift``, with theta the means and a diagonal matrix."""
         scale = np.diag(matrix)
         assert np.array_equal(matrix, np.diag(scale)), "means are mapped one by one"
         return replace(
@@ -190,7 +190,7 @@ class GroupMeans(Estimate):
         return tuple(np.where(np.isnan(estimate), np.nan, value) for value in values)  # type: ignore[return-value]
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return the distributions of the errors of ``R theta``, R of shape (q, k)."""
+        """Return the error distributions of q linear functions ``R theta`` of the k means theta, R of shape (q, k)."""
         parts = np.abs(R) * np.sqrt(self.sampling)
         varies = self.sampling > 1e-150
         relative = np.where(varies, self.uncertain, 0.0) / np.where(varies, self.sampling, 1.0) ** 2
@@ -217,7 +217,7 @@ class GroupMeans(Estimate):
         )
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the means; NaN for two columns of one group, because their dependence is unknown."""
+        """Return the covariance of the means; NaN for means of two columns in one group, with unknown dependence."""
         together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
         missing = np.isnan(self.theta)
         covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))
@@ -228,7 +228,7 @@ class GroupMeans(Estimate):
         return np.where(np.isnan(self.theta), np.nan, noise / np.maximum(noise + self.sampling, 1e-300))
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test ``R theta = q`` jointly; see `Estimate.wald`.
+        """Test hypotheses ``R theta = q`` about means theta jointly: return statistic, number of hypotheses, p-value.
 
         One hypothesis has the p-value of `contrast`. Several hypotheses are tested by the Bonferroni bound if the
         covariance is unknown or noise is simulated, and otherwise by a chi-squared statistic.
@@ -250,7 +250,7 @@ class GroupMeans(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the part of theta's noise that is not normal, shape (draws, k)."""
+        """Joint draws of the non-normal part of the noise in the k means, shape (draws, k)."""
         return noise_draws(tuple(one for one in self.noises if not one.normal))
 
     def __getstate__(self) -> dict[str, Any]:

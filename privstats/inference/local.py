@@ -44,13 +44,13 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 
 @dataclass(frozen=True, eq=False)
 class DescentCollector:
-    r"""Gradient descent under local differential privacy: K steps along means of noisy scores, from theta = 0.
+    r"""Gradient descent under local differential privacy: K steps of size eta along mean noisy scores, from theta = 0.
 
-    Let M be the mean curvature, Q the mean square of the scores, ``R = I - eta M``, and s the sd of the noise in each
-    score. The covariance of the last iterate is the sum of the sampling covariance ``M^-1 Q M^-1 / n`` and of the noise
-    covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``, which is exact for
-    a quadratic loss. Intervals also allow for the part ``R^K theta`` of the starting error that remains after K steps,
-    with theta the minimiser. M and Q are means of noisy answers.
+    Let M be the mean curvature of the loss, Q the mean square of the scores of n persons, ``R = I - eta M``, and s the
+    sd of the noise in each score. The covariance of the last iterate is the sum of the sampling covariance
+    ``M^-1 Q M^-1 / n`` and of the noise covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1
+    (2 I - eta M)^-1``, which is exact for a quadratic loss. Intervals also allow for the part ``R^K theta`` of the
+    starting error that remains after K steps, with theta the minimiser. M and Q are means of noisy answers.
     A coefficient has no interval if the information about it in M is smaller than the noise (`NoisyMatrix`). The noise
     of Q reduces the degrees of freedom, which lengthens the intervals.
 

@@ -51,7 +51,8 @@ class MarginalEffects:
         estimate : NormalEstimate
             Estimate of theta.
         columns, per_unit
-            Coefficients and kinds of the effects, as described in `MarginalEffects`.
+            Index of each effect's coefficient; and True for the effect of one scaled unit of a predictor, False for the
+            effect of a change from 0 to 1.
         effects : ndarray, shape (q,)
             Released average marginal effects.
         jacobian : ndarray, shape (q, k)

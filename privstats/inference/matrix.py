@@ -22,16 +22,16 @@ TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
 def noise_edge(m: int, sd: float) -> float:
-    """Return the approximate largest eigenvalue of an m x m noise matrix with off-diagonal sd `sd` (Wigner)."""
+    """Return the approximate largest eigenvalue of an m x m noise matrix with sd `sd` off the diagonal (Wigner)."""
     return float(2 * m**0.5 * sd)
 
 
 class PackedSet(Protocol):
-    """The set of possible contributions of a row to a symmetric matrix; a contribution is a vector of entries."""
+    """The set of possible contributions of a row to a symmetric matrix; a contribution is stored as a vector."""
 
     @property
     def where(self) -> NDArray[np.intp]:
-        """Index in the released vector for each entry of the matrix, shape (P, P); -1 for entries not released."""
+        """Index in the released vector of each entry of the P x P matrix, shape (P, P); -1 if it is not released."""
 
     def unpacked(self, values: FloatArray) -> FloatArray:
         """Return the symmetric matrix of released values; entries that are not released are zero."""
@@ -88,7 +88,7 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Row and column indices, and covariance, of the entries of U whose coordinates occur on the diagonal."""
+        """Indices and covariance of the entries of the noise matrix U whose coordinates occur on its diagonal."""
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -97,7 +97,7 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the entries of U whose coordinates occur only off the diagonal, shape (P, P); zero elsewhere."""
+        """Variances of the entries of the noise matrix U whose coordinates occur only off its diagonal; else zero."""
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
@@ -109,7 +109,7 @@ class MatrixNoise:
         return Sums(scipy.sparse.csr_array((a[j], (i, self.where[i, j])), shape=shape), self.law)
 
     def squared(self, G: FloatArray) -> FloatArray:
-        """Return the expectation of U G U over the noise matrix U, for a symmetric matrix G, shape (P, P).
+        """Return the expectation of U G U, shape (P, P), with U the random noise matrix and G a symmetric matrix.
 
         The terms of a diagonal entry are summed in a fixed order, so that the last bits of the result are reproducible:
         they decide which eigenvectors are computed for equal eigenvalues.
@@ -195,7 +195,7 @@ class NoisyMatrix:
 
         Either the entries of the noise U of the release are uncorrelated (law `Uncorrelated`), or the distribution of U
         is assumed to be invariant under rotations. In the second case, with variance s^2 off the diagonal and d^2 on
-        the diagonal, the variance of ``a'U b`` is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
+        the diagonal, the variance of ``a'U b`` is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2`` for vectors a and b.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
@@ -256,7 +256,7 @@ class NoisyMatrix:
         return self.noise.variance_along(self.map @ thin(directions))
 
     def trace_variance(self) -> float:
-        """Return the variance of the trace of the noise N."""
+        """Return the variance of the trace of the matrix's noise N."""
         return 0.0 if self.noise is None else self.noise.variance_of_trace(self.map @ self.map.T)
 
     def mean_square(self) -> FloatArray:
@@ -266,7 +266,7 @@ class NoisyMatrix:
         return self.map.T @ self.noise.squared(self.map @ self.map.T) @ self.map
 
     def noise_in(self, length: float) -> FloatArray:
-        """Return the covariance of N v, shape (p, p), averaged over vectors v of norm `length`; N is the noise."""
+        """Return the p x p covariance of N v, averaged over vectors v of norm `length`, with N the matrix's noise."""
         if length == 0:
             return np.zeros_like(self.value)
         return length**2 / max(1, len(self.value)) * self.mean_square()
@@ -309,7 +309,7 @@ class NoisyMatrix:
         return (vectors * powers) @ vectors.T
 
     def unidentified(self) -> tuple[FloatArray, FloatArray]:
-        """Return the unidentified directions, shape (p, l), and the largest information that noise may hide in each."""
+        """Return l unidentified directions, shape (p, l), and the largest information that noise may hide in each."""
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 

@@ -42,7 +42,9 @@ class Meat:
 
 
 def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Meat:
-    """Return the HC1 score variance: the sum of ``u^2 x x'`` times n / (n - p), with residuals u (White 1980).
+    """Return the HC1 score variance: the sum of ``u^2 x x'`` (residuals u, predictors x) times n / (n - p).
+
+    HC1 is the heteroskedasticity-robust estimate of White (1980) with a correction for the number of coefficients.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
     Parameters
     ----------
     shape : ndarray, shape (m, m)
-        Sum of x x' over rows.
+        Sum of x x' over rows, with predictors x.
     squares : float
         Residual sum of squares, corrected for the expected noise; noise can make it negative.
     sd : float
@@ -98,7 +100,7 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
 def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> Meat:
     """Return the score variance of a quantile regression, tau (1 - tau) times `second_moments` (Koenker 2005).
 
-    `second_moments` is the sum of x x' over the rows, with predictors x.
+    `second_moments` is the sum of x x' over the rows, with predictors x; tau is the quantile level.
     """
     return Meat(tau * (1 - tau) * second_moments, max(1.0, rows - len(second_moments)))
 
@@ -127,11 +129,11 @@ def multinomial(counts: FloatArray, total: float) -> FloatArray:
 
 
 def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
-    """Return the half-width of the kernel that estimates a density at a quantile, for standard normal residuals.
+    """Return the half-width of the kernel that estimates a density at the tau-quantile, in residual std devs.
 
-    The result is the larger of two half-widths, but at most `WIDEST`. The first is the half-width of Hall and Sheather
-    (1988). At the second, the mean of the kernel over all rows is `least`, so that the sum of the kernel exceeds the
-    noise of its release.
+    The residuals are taken as normal. The result is the larger of two half-widths, but at most `WIDEST`. The first is
+    the half-width of Hall and Sheather (1988) for this number of rows. At the second, the mean of the kernel over all
+    rows is `least`, so that the sum of the kernel exceeds the noise of its release.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]

@@ -363,7 +363,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
 
 
 def in_rho(one: Note) -> Note:
-    """Return the note with "sqrt(rho)" in place of "budget" in its text, for a budget in rho."""
+    """Return the note with "sqrt(rho)" in place of "budget" in its text, for a budget rho of concentrated privacy."""
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
@@ -395,7 +395,8 @@ def about_rows(rows: float) -> str:
 def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] = ()) -> tuple[Note, ...]:
     """Return the note on coefficients with noise of `ratio` times the information; no note if `names` is empty.
 
-    `unseen` has the names of columns whose variation the noise hides; the note names them if they affect others.
+    `unseen` has the names of columns whose variation the noise hides; the note names them if they affect other
+    coefficients.
     """
     if not names:
         return ()

@@ -138,7 +138,7 @@ class OrderStatisticEstimate(Estimate):
     def mapped(
         self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None
     ) -> OrderStatisticEstimate:
-        """Return the estimates ``matrix @ theta + shift``, with a diagonal matrix: a change of the columns' units."""
+        """Return the estimates theta in other units: ``matrix @ theta + shift``, with a diagonal matrix."""
         scale = np.diag(matrix)
         if not np.array_equal(matrix, np.diag(scale)):
             raise OptionError("quantiles are mapped one by one; use a contrast for their differences")
@@ -173,10 +173,10 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return the distances from the estimates of ``R theta`` to the lower and upper ends of their intervals.
+        """Return distances from estimated linear functions ``R theta`` of quantiles theta to the ends of intervals.
 
-        The result has a row for each row of R, and two columns. The intervals have confidence 1 - alpha. The distances
-        are NaN if one of the estimates in ``R theta`` has no interval.
+        The result has a row for each row of R, and two columns, for the lower and the upper end. The intervals have
+        confidence 1 - alpha. The distances are NaN if one of the estimates in ``R theta`` has no interval.
         """
         below, above = self.centre - self.lower, self.upper - self.centre
         known = np.nan_to_num(np.stack([below, above]) * self._ratio(alpha))
@@ -185,7 +185,10 @@ class OrderStatisticEstimate(Estimate):
         return np.where(self._unknown(R)[:, None], np.nan, np.column_stack(sides))
 
     def deviations(self, R: FloatArray) -> FloatArray:
-        """Return standard errors of ``R theta``, one per row of R: upper bounds for any dependence within a group."""
+        """Return std errors of linear functions ``R theta`` of quantiles theta, one per row of R.
+
+        They are upper bounds for any dependence between quantiles of the same group of rows.
+        """
         sd = self._deviation
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
 
@@ -198,7 +201,7 @@ class OrderStatisticEstimate(Estimate):
         return np.where(np.isnan(self._deviation), np.nan, 1 - self.sampling)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test ``R theta = q`` jointly by the Bonferroni bound, which holds for any dependence; see `Estimate.wald`."""
+        """Test hypotheses ``R theta = q`` about quantiles theta jointly by Bonferroni, valid under any dependence."""
         R = np.atleast_2d(np.asarray(R, dtype=float))
         estimate, sd, _, _, p = self.contrast(R, q=q)
         if np.isnan(p).any() or np.isnan(sd).any():
@@ -233,10 +236,10 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of the hypothesis that ``row theta`` equals its estimate minus `gap`.
+        """Return the p-value of the hypothesis that a linear function of quantiles equals its estimate minus `gap`.
 
-        The p-value is the alpha at which the hypothetical value is an endpoint of the interval with confidence
-        1 - alpha.
+        The array `row` has the weights of the quantiles. The p-value is the alpha at which the hypothetical value is an
+        endpoint of the interval with confidence 1 - alpha.
         """
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):

@@ -1,11 +1,11 @@
 """Pooling of normal estimates of the same parameters, weighted by their information in each direction.
 
-The pooled estimate is ``sum_i W_i theta_i`` with ``W_i = J^-1 J_i``, where J is the sum of the J_i, on directions that
-some estimate identifies. J_i is the inverse of the mean squared error matrix of estimate i, with squared bias bounds
-included; J_i is zero on directions that estimate i does not identify, so that estimate i has no weight there. On
-disjoint rows all errors are independent. On the same rows the sampling errors ``L_i z`` have one random vector z in
-common, and only noise is averaged: J_i is the inverse covariance of the noise, and the sampling variance is the
-variance of ``sum_i W_i L_i z``, which is the variance of one estimate if all L_i are equal.
+The pooled estimate is ``sum_i W_i theta_i``, with estimates theta_i and weight matrices ``W_i = J^-1 J_i``, where J is
+the sum of the J_i, on directions that some estimate identifies. J_i is the inverse of the mean squared error matrix of
+estimate i, with squared bias bounds included; J_i is zero on directions that estimate i does not identify. On disjoint
+rows all errors are independent. On the same rows the sampling errors ``L_i z``, with matrices L_i, have one random
+vector z in common, and only noise is averaged: J_i is the inverse covariance of the noise, and the sampling variance is
+the variance of ``sum_i W_i L_i z``, which is the variance of one estimate if all L_i are equal.
 
 Given the weights, the pooled estimate is linear: noises are independent and keep their distributions, and bias bounds
 add up in absolute value. The weights also have errors. If a released matrix A + N estimates the Hessian A, the relative
@@ -29,7 +29,7 @@ from privstats.numerics.law import FloatArray
 
 SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest one
 MOST_OF_RANGE = 0.5  # if the bias bound is large: largest reported half-length, divided by the public range
-NO_ANGLE = 1e-9  # a direction lies in a space if the sine of the angle between them is below this
+NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with the subspace is below this
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,16 +1,18 @@
 """Linear functions of matrix-t noise: a small random matrix with the same distribution replaces a large one.
 
-Let W have a density proportional to ``det(I + W^2)^-s``. The density is invariant under a change of the orthonormal
-basis (if W_00 = 0, under changes that keep the first basis vector), and a leading submatrix of W has a density of the
-same kind. A linear function of W is ``<C, W>``, the sum of products of entries, with a symmetric C. If the orthonormal
-columns of V span the range of C, it is ``<V'CV, V'WV>``, and V'WV has the distribution of a submatrix with as many rows
-as C has rank. Noise ``f'W v`` in a coefficient has rank 2 at any number of coefficients; missing entries of W (products
-of two dummies of one factor) raise the rank by a few.
+Let W be a random symmetric matrix with a density proportional to ``det(I + W^2)^-s``. The density is invariant under a
+change of the orthonormal basis (if W_00 = 0, under changes that keep the first basis vector), and a leading submatrix
+of W has a density of the same kind. A linear function of W is ``<C, W>``, the sum of products of entries, with a
+symmetric matrix C. If the orthonormal columns of V span the range of C, it is ``<V'CV, V'WV>``, and V'WV has the
+distribution of a submatrix with as many rows as C has rank. For the noise ``f'W v`` in a coefficient, with vectors f
+and v, C has rank 2 at any number of coefficients; missing entries of W (products of two dummies of one factor) raise
+the rank by a few.
 
 C is never computed. The released noise matrix U has the entries of W times public scales, and each scale is a product
-of two numbers, one for the row and one for the column. A noise ``f'(U a)`` is linear in W: its i-th term is linear in
-row i of W, so ``f'(U a) = <C, W>`` with ``2 C = diag(f) B + B' diag(f)``. The rank of B is 1, or larger by a few if
-entries are missing: with ``B = L R'``, ``2 C = (f L) R' + R (f L)'``.
+of two numbers, one for the row and one for the column. A noise ``f'(U a)``, with vectors f and a, is linear in W: entry
+i of U a is a linear function of row i of W, with coefficients in row i of a matrix B. So ``f'(U a) = <C, W>`` with ``2
+C = diag(f) B + B' diag(f)``. The rank of B is 1, or larger by a few if entries are missing: with ``B = L R'`` and ``F =
+diag(f)``, ``2 C = (F L) R' + R (F L)'``.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     hollow, inside = int(joined and not ((i == 0) & (j == 0)).any()), joined | (i > 0)
     onto, indices = noise.sums.onto.tocoo(), np.unique(np.concatenate([i[inside], j[inside]]))
     most = len(indices) // 2
-    # the noise of the released number of rows is independent of the matrix W and cannot be reduced
+    # the noise of the released number of rows is independent of the noise matrix and cannot be reduced
     if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():
         return noise
     if not apart and len(noise.matrix) > most:  # the joint distribution of all coordinates needs more than `most` rows
@@ -60,9 +62,10 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     if L.shape[1] > most:
         return noise
     R, scaled = np.broadcast_to(B.T @ L, (len(noise.matrix), *L.shape)), noise.matrix[:, indices, None] * L
-    X, Y = np.concatenate([scaled, R], axis=2), np.concatenate([R, scaled], axis=2) / 2  # the matrix C is X Y'
+    # X Y' is the symmetric matrix C of the noise <C, W>, a linear function of the random noise matrix W
+    X, Y = np.concatenate([scaled, R], axis=2), np.concatenate([R, scaled], axis=2) / 2
     Q, T = np.linalg.qr(X[:, hollow:])
-    columns = T @ Y.transpose(0, 2, 1)  # coefficients of the columns of C in the basis of the columns of Q
+    columns = T @ Y.transpose(0, 2, 1)  # columns of C = X Y' in the basis of the columns of Q
     if not apart:
         q, t = np.linalg.qr(np.concatenate(list(Q), axis=1))
         together = t.reshape(len(t), *columns.shape[:2]).transpose(1, 0, 2) @ columns

@@ -19,7 +19,7 @@ from privstats.numerics.law import FloatArray
 
 DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%, and p-values go down to 1e-4
 FEWEST = 999  # smallest number of draws, for noise with very many coordinates
-WORK = 2.0**24  # largest cost of all draws (`_work`); the number of draws is reduced to meet it, but not below `FEWEST`
+WORK = 2.0**24  # largest computing time of all draws, in units of one number; it limits their count to `FEWEST` or more
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
 KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws; largest array size of each

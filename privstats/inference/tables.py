@@ -101,9 +101,9 @@ class PointEstimate(Estimate):
         Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
         with a norm below `EXACT` times the scale is taken as zero.
     bound : ndarray, shape (k, b), optional
-        Matrix D that bounds the error due to unidentified directions: the error is ``D z`` with the entries of z in
-        [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal entry of ``D D'`` for an estimate is more than
-        half of the diagonal entry of `noise`, the size of the noise in this estimate is unknown.
+        Matrix D that bounds the error due to unidentified directions: the error is ``D z`` for an unknown vector z with
+        entries in [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal entry of ``D D'`` for an estimate is
+        more than half of the diagonal entry of `noise`, the size of the noise in this estimate is unknown.
     """
 
     names: tuple[str, ...]

@@ -1,17 +1,18 @@
 """Upper bounds on quantiles of noise that are too far in the tails to be estimated from draws.
 
-For a symmetric log-concave density the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1 (Prekopa 1973), so
-``S(c) <= S(a)^(c / a)`` for c > a. So beyond a quantile that can be estimated from draws, the tail decreases at least
-exponentially. Linear functions and sums of independent noises with log-concave densities are log-concave, too.
+For noise X with a symmetric log-concave density the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1
+(Prekopa 1973), so ``S(c) <= S(a)^(c / a)`` for c > a. So beyond a quantile that can be estimated from draws, the tail
+decreases at least exponentially. Linear functions and sums of independent noises with log-concave densities are
+log-concave, too.
 
-Matrix-t noise has polynomial tails. Let W have a density proportional to ``det(I + W^2)^-s``. A linear function of W is
-the trace ``<C, W> = sum_i l_i u_i'W u_i`` of C W, for a symmetric C with eigenvalues l_i and eigenvectors u_i. Each
-``u_i'W u_i`` has the density of a single diagonal entry of W, proportional to ``(1 + t^2)^-s_1``; exponents such as s_1
-follow from s and the size of W. Let t(alpha) be the 1 - alpha quantile of ``|u_i'W u_i|``. Then
-``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability 1 - alpha, for r eigenvalues. If W_00 = 0 the first row is
-treated separately: a combination of its entries of norm 1 has the distribution of a single entry a, with density
-proportional to ``(1 + a^2)^-(2 s_2 - 1)``, and for a vector u in the remaining coordinates ``u'W u`` is ``(1 + a^2) t``
-with t of density proportional to ``(1 + t^2)^-s_2``.
+Matrix-t noise has polynomial tails. It is a random symmetric matrix W with a density proportional to ``det(I +
+W^2)^-s``. A linear function of W is the trace ``<C, W> = sum_i l_i u_i'W u_i`` of C W, for a symmetric matrix C with
+eigenvalues l_i and eigenvectors u_i. Each ``u_i'W u_i`` has the density of a single diagonal entry of W, proportional
+to ``(1 + t^2)^-s_1``; exponents such as s_1 follow from s and the size of W. Let t(alpha) be the 1 - alpha quantile of
+``|u_i'W u_i|``. Then ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability 1 - alpha, for r eigenvalues. If
+W_00 = 0 the first row of W is treated separately: a linear combination of its entries, with coefficients of norm 1, has
+the distribution of a single entry a, with density proportional to ``(1 + a^2)^-(2 s_2 - 1)``. For a unit vector u in
+the remaining coordinates ``u'W u`` is ``(1 + a^2) t``, with the density of t proportional to ``(1 + t^2)^-s_2``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
     freedom, alpha = np.broadcast_arrays(np.asarray(freedom, dtype=float), np.asarray(alpha, dtype=float))
     finite = np.isfinite(freedom)
     nu = np.where(finite, freedom, 1.0)
-    x = betaincinv(nu / 2, 0.5, alpha)  # quantile of nu / (nu + t^2)
+    x = betaincinv(nu / 2, 0.5, alpha)  # alpha quantile of nu / (nu + T^2)
     with np.errstate(divide="ignore"):
         return np.where(finite, np.sqrt(nu * (1 - x) / x), -ndtri(alpha / 2))
 
@@ -105,22 +106,23 @@ def _eigenvalues(C: FloatArray) -> FloatArray:
 def _single_entries(values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds the 1 - alpha quantiles of ``|sum_i values_i t_i|``, one for each row.
 
-    Each t_i has a density proportional to ``(1 + t^2)^-s``, with the given variance. The t_i may be dependent.
+    A row is a row of `values`. Each t_i has a density proportional to ``(1 + t^2)^-s``, with s such that t_i has the
+    variance `variance`. The t_i may be dependent.
     """
     size, many = _nuclear(values)
-    nu = 2 + 1 / variance  # because the variance of t is 1 / (nu - 2)
+    nu = 2 + 1 / variance  # t sqrt(nu) has Student's law, so the variance of t is 1 / (nu - 2)
     return lambda alpha: size * student_quantile(nu, alpha / many) / np.sqrt(nu)
 
 
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds 1 - alpha quantiles of ``|border a + sum_i values_i (1 + a_i^2) t_i|``.
 
-    The variables a and a_i have a density proportional to ``(1 + a^2)^-(2 s_2 - 1)``, with the given variance. The t_i
-    have a density proportional to ``(1 + t^2)^-s_2``; a_i and t_i are independent. The terms of the sum may be
-    dependent.
+    The variables a and a_i have a density proportional to ``(1 + a^2)^-(2 s_2 - 1)``, with s_2 such that they have the
+    variance `variance`. The t_i have a density proportional to ``(1 + t^2)^-s_2``; a_i and t_i are independent. The
+    terms of the sum may be dependent.
     """
     size, many = _nuclear(values)
-    nu = 2 + 1 / variance  # degrees of freedom of a; they equal 4 s_2 - 3
+    nu = 2 + 1 / variance  # degrees of freedom of the Student variable a sqrt(nu): 4 s_2 - 3
 
     def quantile(alpha: FloatArray) -> FloatArray:
         single = alpha / (many + 1)
@@ -134,8 +136,8 @@ def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile
 def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
     """Return an upper bound on the 1 - alpha quantile of ``(1 + a^2) |t|``, rounded up to a tabulated number.
 
-    ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent, of Student's law with nu and (nu + 1) / 2 degrees of
-    freedom.
+    The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent and have Student distributions with nu and
+    (nu + 1) / 2 degrees of freedom.
     """
     c, tail = _product_tail(nu)
     return np.append(c, np.inf)[np.searchsorted(-tail, -alpha)]
@@ -143,10 +145,14 @@ def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
-    """Return 620 knots c and the tail probabilities P((1 + a^2) |t| > c), with a and t as in `_product_quantile`."""
+    """Return 620 knots c and the tail probabilities P((1 + a^2) |t| > c).
+
+    The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent and have Student distributions with nu and
+    (nu + 1) / 2 degrees of freedom.
+    """
     rest = (nu + 1) / 2
     u, c = np.arange(-16.0, 32.0, 0.08), np.exp(np.arange(-3.0, 28.0, 0.05))
-    log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # log density of log |a|
+    log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # log density of u = log |T / sqrt(nu)|, T Student
     weights = np.exp(log_density - log_density.max())
     t = c[:, None] / (1 + np.exp(2 * u))
     return c, betainc(rest / 2, 0.5, 1 / (1 + t**2)) @ (weights / weights.sum())

@@ -38,7 +38,7 @@ COMMON: dict[str, Callable[[FitFacts], Any]] = {
 
 
 def combined_fits(fits: Sequence[Results], rows: str) -> Results:
-    """Return the weighted mean of the estimates of several fits of one plan; see `privstats.combine`."""
+    """Return the weighted mean of the estimates of several fits of one plan, on disjoint or on the same rows."""
     if rows not in OF_ROWS:
         raise OptionError(
             f"rows is {quote(rows)}; write rows='disjoint' if no unit has rows in two of the fits, or rows='same' if "

@@ -17,7 +17,7 @@ R = TypeVar("R")
 def entry(verb: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public method: a call with wrong arguments raises an error that lists the method's arguments.
 
-    Errors hold no data (`boundary.door`).
+    Errors that leave the method hold no rows of the data, neither in their texts nor in their stack frames.
 
     Raises
     ------

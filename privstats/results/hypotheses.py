@@ -23,7 +23,7 @@ TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[^\W\d][\w.]*)|(?P<sig
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContrastTest:
-    """Tests of linear hypotheses ``R params = r``, one for each row of R.
+    """Tests of linear hypotheses ``R params = r`` about the coefficients `params`, one for each row of R.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ContrastTest:
     R : ndarray, shape (q, coefficients)
         Coefficients of the hypotheses, one row for each hypothesis.
     null : ndarray, shape (q,)
-        The hypothetical values r.
+        The hypothetical values r of the linear functions ``R params``.
     names : tuple of str
         The hypotheses in words.
     """
@@ -44,7 +44,7 @@ class ContrastTest:
 
     @property
     def effect(self) -> FloatArray:
-        """The estimates ``R params`` of the tested linear functions; NaN where a function is not identified."""
+        """The estimates of the tested linear functions of the coefficients; NaN where a function is not identified."""
         return self._at(0.05)[0]
 
     @property
@@ -54,7 +54,7 @@ class ContrastTest:
 
     @property
     def tvalue(self) -> FloatArray:
-        """Difference between `effect` and the hypothetical value, divided by the standard error."""
+        """Difference between the estimate of each linear function and its hypothetical value, in std errors."""
         estimate, sd = self._at(0.05)[:2]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((estimate - self.null) / sd)
@@ -109,12 +109,13 @@ class ContrastTest:
 
 @dataclass(frozen=True)
 class WaldTest:
-    """A joint test of linear hypotheses.
+    """A joint test of linear hypotheses ``R params = r`` about the coefficients `params`.
 
     Parameters
     ----------
     statistic : float
-        ``(R params - r)' V^-1 (R params - r)``; NaN if one of the hypotheses is not identified.
+        ``(R params - r)' V^-1 (R params - r)``, with V the covariance of ``R params``; NaN if one of the hypotheses is
+        not identified.
     pvalue : float
         Probability of a statistic at least as large if the hypotheses are true. It allows for the residual degrees of
         freedom (F distribution, or chi-squared for many degrees of freedom), for noise that is not normal, and for bias
@@ -151,7 +152,7 @@ def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
 
 
 def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """Return a matrix R and a vector r such that the hypothesis means ``R @ params = r``.
+    """Return a matrix R and a vector r such that the hypothesis means ``R @ params = r``, with coefficients `params`.
 
     Parameters
     ----------

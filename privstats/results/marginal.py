@@ -4,13 +4,13 @@ The grid is public: all combinations of the declared levels of the factors, equa
 the values that the user gives in the argument `at`. Nothing is averaged over the rows of the data, because the means of
 columns and the shares of levels in the data would be another release.
 
-A quantity is ``q(theta) = sum_k w_k g(x_k theta + o_k)`` over rows x_k of the grid, where g is the inverse of the link
-function. By the delta method the error of the estimated quantity is ``R (theta-hat - theta)`` with ``R = sum_k w_k
-g'(x_k theta + o_k) x_k``. Therefore the error of the estimate, including noise and the bias bound, is treated as the
-error of the linear function R theta of the coefficients; without a link function this is exact. Intervals of means are
-computed on the scale of the linear predictor and transformed by g, as in `Results.get_prediction`. In models with a
-link function, intervals of comparisons and slopes also contain the quantiles of q over draws of the coefficients
-(`_with_curvature`).
+A quantity is a function of coefficients theta, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, with public weights w_k,
+over rows x_k of the grid with offsets o_k, where g is the inverse of the link function. By the delta method the error
+of the estimated quantity is ``R (theta-hat - theta)`` with ``R = sum_k w_k g'(x_k theta + o_k) x_k``. Therefore the
+error of the estimate, including noise and the bias bound, is treated as the error of the linear function R theta of the
+coefficients; without a link function this is exact. Intervals of means are computed on the scale of the linear
+predictor and transformed by g, as in `Results.get_prediction`. In models with a link function, intervals of comparisons
+and slopes also contain the quantiles of q over draws of the coefficients (`_with_curvature`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ STEP = 2.0**-17  # relative step of a central difference, whose relative error i
 # bounds, the step is `STEP` times the share of the width.
 NEAR_ZERO = 2.0**-10
 MOST_ROWS = 1000  # largest number of rows of a table
-MOST_GRID = 100_000  # largest number of rows of a grid
+MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and least number of draws of the coefficients for an interval
 MOST_DRAWN = 20_000_000  # largest number of means (rows of the grid times draws) that are computed for intervals
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
@@ -225,7 +225,7 @@ class _Call:
 
 
 def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return the table of estimated marginal means that `Results.means` describes."""
+    """Return the table of marginal means of the response at each level of `term`, averaged over other factors."""
     call = _call(results, term, at, by, simultaneous, alpha)
     values = call.at.get(call.name, call.known[call.name].levels)
     grid = call.grid(list(call.known), {} if values is None else {call.name: values})
@@ -238,7 +238,7 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: 
 def comparisons_table(
     results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, simultaneous: bool, alpha: float
 ) -> MarginalTable:
-    """Return the table of differences of means that `Results.comparisons` describes."""
+    """Return the table of differences of marginal means between levels of `term`, or for an increase by 1."""
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is None:
@@ -262,7 +262,7 @@ def comparisons_table(
 
 
 def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return the table of derivatives of the mean that `Results.slopes` describes."""
+    """Return the table of derivatives of the mean response with respect to the numeric predictor `term`."""
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is not None:
@@ -330,6 +330,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     Parameters
     ----------
     results : FitNumbers
+        The fit.
     parts : sequence of _Part
         Parts of the grid: rows, and the weights of the fitted means at these rows.
     averaged : int
@@ -363,6 +364,7 @@ def _quantity(
     Parameters
     ----------
     results : FitNumbers
+        The fit.
     blocks : sequence of (ndarray, ndarray, ndarray)
         For each part of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
         (n, c), and the offsets, shape (n,).

@@ -30,7 +30,7 @@ class EffectsTable(ContrastTest):
 
 
 def marginal_effects(released: MarginalEffects | None) -> EffectsTable:
-    """Return the table of average marginal effects that `Results.get_margeff` describes."""
+    """Return the table of released average marginal effects on the mean response, each tested against zero."""
     if released is None:
         raise PrivacyError("average marginal effects were not released; add margins=True to the fit")
     k = len(released.estimate.names)

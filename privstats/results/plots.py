@@ -230,7 +230,7 @@ class Panel:
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
             axes.set_xlabel(self.along)
-            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # also where nothing is given
+            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # include missing estimates
             axes.autoscale_view()
         else:
             axes.set_yticks(self.at, self.names)
@@ -241,7 +241,7 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write text in place of a symbol if an estimate is a factor level, or if it or its interval is missing."""
+        """Write text in place of a symbol if an estimate is a factor level or missing, or has no interval."""
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}

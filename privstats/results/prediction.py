@@ -113,7 +113,7 @@ class Prediction:
 
 
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
-    """Return fitted means with standard errors and intervals; see `Results.get_prediction`."""
+    """Return fitted means with standard errors and intervals, which include noise and bias bounds."""
     facts, estimate = results.facts, results.estimate
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:
@@ -177,7 +177,7 @@ def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -
 
 
 def linear_map(estimate: Estimate, X: FloatArray) -> FloatArray:
-    """Return linear predictors ``X theta``; NaN where a row of X is incomplete or a prediction is not identified."""
+    """Return linear predictors (rows of X times coefficients); NaN for incomplete rows and unidentified predictions."""
     complete = ~np.isnan(X).any(axis=1)
     values = np.full(len(X), np.nan)
     rows = X[complete]

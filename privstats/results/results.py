@@ -84,7 +84,7 @@ class Results(FitNumbers):
         Parameters
         ----------
         new_data : DataFrame
-            As in `predict`.
+            The new rows, with the columns of the predictors and of the offset.
 
         Returns
         -------
@@ -114,7 +114,8 @@ class Results(FitNumbers):
         Parameters
         ----------
         hypothesis : str or array_like
-            As in statsmodels: ``"x1 = x2"``, ``"x1 = 0, x2 = 1"``, or a matrix R for ``R params = 0``.
+            As in statsmodels: ``"x1 = x2"``, ``"x1 = 0, x2 = 1"``, or a matrix R for ``R params = 0``, with
+            coefficients `params`.
 
         Returns
         -------
@@ -134,7 +135,7 @@ class Results(FitNumbers):
         Parameters
         ----------
         hypothesis : str or array_like
-            As in `t_test`.
+            As in statsmodels: ``"x1 = 0, x2 = 1"``, or a matrix R for ``R params = 0``, with coefficients `params`.
 
         Returns
         -------
@@ -285,13 +286,14 @@ class Results(FitNumbers):
         term : str
             A predictor: a column with levels, or a numeric column.
         at : mapping of str to value or list, optional
-            As in `means`. A numeric predictor needs a value only if the difference depends on the predictor: if it
-            interacts with `term`, or if the model has a link function. For a factor `term`, the list gives the levels
-            to compare, beginning with the reference level.
+            Values of numeric predictors, or levels of factors; the table has separate rows for each. A numeric
+            predictor needs a value only if the difference depends on the predictor: if it interacts with `term`, or if
+            the model has a link function. For a factor `term`, the list gives the levels to compare, beginning with the
+            reference level.
         by : str or list of str, optional
-            As in `means`.
+            Further factors over which the means are not averaged: the table has separate rows for each of their levels.
         simultaneous : bool
-            As in `means`; p-values are then also adjusted.
+            Whether the intervals of all rows together have the confidence 1 - alpha; p-values are then also adjusted.
         pairwise : bool
             Whether to compare all pairs of levels.
         alpha : float
@@ -337,11 +339,13 @@ class Results(FitNumbers):
         term : str
             A numeric predictor.
         at : mapping of str to value or list, optional
-            As in `comparisons`; `term` itself needs a value if the slope depends on it, as for ``I(x**2)``.
+            Values of numeric predictors, or levels of factors; the table has separate rows for each. A numeric
+            predictor needs a value only if the slope depends on the predictor: if it interacts with `term`, or if the
+            model has a link function. `term` itself needs a value if the slope depends on it, as for ``I(x**2)``.
         by : str or list of str, optional
-            As in `means`.
+            Further factors over which the means are not averaged: the table has separate rows for each of their levels.
         simultaneous : bool
-            As in `means`; p-values are then also adjusted.
+            Whether the intervals of all rows together have the confidence 1 - alpha; p-values are then also adjusted.
         alpha : float
             One minus the confidence of the intervals.
 
@@ -465,7 +469,7 @@ class Results(FitNumbers):
     def glance(self, names: str | None = None) -> pd.DataFrame:
         """Return a frame with one row: guarantee, number of rows, method and diagnostics.
 
-        `names="broom"` gives the column names of R's package broom, as in `tidy`.
+        `names="broom"` gives column names with dots, in the style of R's package broom.
         """
         return column_names(glance(self), names)
 

@@ -354,8 +354,8 @@ def _covariance(fit: FitNumbers) -> str | None:
 def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
     """Return a sentence on the total cost of the fits, under the assumption that they use the same rows.
 
-    A fit that occurs twice is counted once, and a fit that is part of a combination in the table is counted with it. If
-    there is no total, the sentence gives the reason.
+    A fit that occurs twice is counted once, and a fit that is part of a weighted mean of fits in the table is counted
+    as a part of this mean only. If there is no total, the sentence gives the reason.
     """
     each = tuple({id(fit): fit for fit in fits}.values())
     once = tuple(fit for fit in each if not any(_part_of(fit, other) for other in each))
@@ -373,7 +373,7 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
-    """Return whether all releases of a fit are among the releases of another fit, which combines it with more fits."""
+    """Return whether all releases of a fit are among those of another fit, which is a weighted mean of several fits."""
     of_other = {release.value.tobytes() for release in other.releases}
     combines = other.facts.mech == COMBINED and other is not fit and other.facts.formula == fit.facts.formula
     return combines and all(release.value.tobytes() in of_other for release in fit.releases)

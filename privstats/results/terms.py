@@ -20,7 +20,7 @@ ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh") 
 
 
 def term_tests(results: FitNumbers) -> pd.DataFrame:
-    """Return a Wald test of each term, in the table that `Results.wald_test_terms` describes."""
+    """Return a table with a Wald test of each term of the formula: all coefficients of the term are zero."""
     terms = getattr(results.facts.design, "terms", None)
     if terms is None:
         raise FormulaError(
@@ -36,7 +36,7 @@ def term_tests(results: FitNumbers) -> pd.DataFrame:
 
 
 def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) -> pd.DataFrame:
-    """Return tests of all pairs of levels of a factor, in the table that `Results.t_test_pairwise` describes."""
+    """Return a table of tests of equal coefficients for all pairs of levels of a factor, with adjusted p-values."""
     from statsmodels.stats.multitest import multipletests
 
     others = (MAX_T, *ADJUSTMENTS[1:])
@@ -66,7 +66,7 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
         adjusted = _by_largest(estimate, R, alpha, tests.effect)
         reject = adjusted <= alpha
     else:
-        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # p = 1 if not reported
+        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # p = 1 without an estimate
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
     return frame

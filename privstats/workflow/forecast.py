@@ -62,9 +62,10 @@ class Expected:
     Parameters
     ----------
     table : DataFrame
-        Columns std_error, width, noise_share, ratio and given, as in `Plan.expected`. Its attribute `attrs` has the
-        branch (method) that most simulated fits chose, under the key "branch", and under the key "why" the reason why
-        the method gives no intervals with any data; an empty text if it gives intervals.
+        One row for each term, with the columns std_error, width (of the 95% interval), noise_share, ratio (of widths
+        with and without privacy) and given (share of the fits with an interval). Its attribute `attrs` has the branch
+        (method) that most simulated fits chose, under the key "branch", and under the key "why" the reason why the
+        method gives no intervals with any data; an empty text if it gives intervals.
     fits : mapping of int to ndarray
         Widths of the intervals in each simulated fit, by identifier; infinite if an interval is not reported.
     """

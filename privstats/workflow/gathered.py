@@ -10,7 +10,7 @@ from privstats.gate.rehearsal import Asked
 from privstats.models.base import METHODS, Choice
 
 COPIES = 2 * 8  # bytes for each number of a row: two copies are in memory while blocks of rows are joined
-TOLD = 10**8  # a plan states the memory if it is at least this number of bytes
+TOLD = 10**8  # smallest memory need of a method, in bytes, that the text of a plan states
 MOST_NUMBERS = 1 << 28  # largest count of numbers (rows x numbers per row) that a method may keep in memory
 
 

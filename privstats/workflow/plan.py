@@ -139,7 +139,7 @@ class Plan:
     asked: tuple[Asked, ...]
     gathered: Gathered | None = None  # memory of a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache by assumption; equal calls share it
+    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache by assumption, shared by equal calls
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -281,7 +281,8 @@ class Plan:
     ) -> forecast.Expected:
         """Return the forecast of interval widths under the usual assumptions about columns, or for the rows `like`.
 
-        The docstring of `forecast.expected` explains the parameters.
+        `residual` is the residual standard deviation in units of the response. `fits` has the identifiers of the
+        simulated fits, `most` is the largest number of fits, and the function `settled` may end the simulation early.
         """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -302,8 +303,8 @@ class Plan:
     ) -> forecast.Expected:
         """Return the forecast of interval widths for synthetic rows under an assumption about columns.
 
-        A complete forecast, from all simulated `fits`, is computed once and kept. The function `settled` may end the
-        simulation early (see `forecast.expected`).
+        A complete forecast, from all simulated `fits`, is computed once and kept. The function `settled` of the widths
+        simulated so far may end the simulation early.
         """
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None
@@ -350,7 +351,7 @@ class Plan:
         term : str, optional
             Coefficient whose interval is to have this width; by default all coefficients except the intercept.
         **assumptions
-            `like` and `residual`, as for `expected`.
+            `like`, rows that resemble the data; `residual`, the residual standard deviation in units of the response.
 
         Returns
         -------
@@ -390,7 +391,9 @@ class Plan:
         return found
 
     def eps_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest eps at which intervals are narrow enough; the arguments are as in `budget_for`.
+        """Return the smallest eps at which the 95% interval of `term` is at most `width` wide.
+
+        The arguments, and the default for `term`, are those of `budget_for`.
 
         Raises
         ------
@@ -411,7 +414,7 @@ class Plan:
         term : str, optional
             Coefficient whose interval is to have this width; by default all coefficients except the intercept.
         **assumptions
-            `like` and `residual`, as for `expected`.
+            `like`, rows that resemble the data; `residual`, the residual standard deviation in units of the response.
 
         Returns
         -------
@@ -467,7 +470,7 @@ class Plan:
             Budgets to compare; all other arguments are as in this plan. Budgets in eps also keep the delta of this
             plan.
         **assumptions
-            `like` and `residual`, as for `expected`.
+            `like`, rows that resemble the data; `residual`, the residual standard deviation in units of the response.
 
         Returns
         -------
@@ -557,7 +560,7 @@ class Plan:
         Parameters
         ----------
         widths : mapping of str to float
-            Largest acceptable width of the 95% interval, by term; terms are named as in `expected`.
+            Largest acceptable width of the 95% interval, by term; the index of `expected` has the names of the terms.
 
         Returns
         -------

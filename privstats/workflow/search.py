@@ -29,9 +29,9 @@ CLOSE = 0.03  # a limit is close to the root if |log(expected width / wanted wid
 ALMOST = 0.0099  # a number tried next to a limit has this relative distance from the limit, slightly less than `WITHIN`
 PROBES = 1  # largest number of tries 1% away from a limit in place of the geometric mean of both limits
 APART_FROM_ONE = 0.05  # a rough forecast is sufficient if |log(expected width / wanted width)| exceeds this
-SPACED = 0.03  # smallest |log ratio| of two numbers for an extrapolation: widths at nearer numbers differ irregularly
+SPACED = 0.03  # smallest |log ratio| of two tried numbers for an extrapolation; widths at nearer ones vary irregularly
 JUMP = 1.0  # a power law through two tried numbers is used only if |log(ratio)| of their widths is below this
-STEPS_OUT = 4.0  # factor to the next number while only one limit is known; the factor is squared after each use
+STEPS_OUT = 4.0  # factor from the only known limit to the next number to try; the factor is squared after each use
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,8 +296,8 @@ class Way:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.ratios: dict[float, float] = {}
-        self.at_high: dict[int, FloatArray] = {}  # lower bounds of the ratios at numbers below `high`, by fit
-        self.at_low: dict[int, FloatArray] = {}  # upper bounds of the ratios at numbers above `low`, by fit
+        self.at_high: dict[int, FloatArray] = {}  # lower bounds of width ratios below `high`, by fit
+        self.at_low: dict[int, FloatArray] = {}  # upper bounds of width ratios above `low`, by fit
         self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier values of `high` and `at_high`
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 

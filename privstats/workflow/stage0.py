@@ -27,8 +27,8 @@ from privstats.workflow.division import BOUNDS
 FINEST = 1e-9  # the scale of `stretch` is linear for values up to this size, and logarithmic beyond
 WIDEST = 690.0  # bound of values on the scale of `stretch`, above arcsinh(1e290 / FINEST)
 GRID = 2.0**-22  # grid step on the scale of `stretch`, which resolves six digits of a number
-LEVEL = 0.97  # probability of the quantile of distances; below 1, so that rank errors do not reach the largest distance
-MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances
+LEVEL = 0.97  # level of the quantile of distances from the median; below 1, so that rank errors miss the maximum
+MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances of values from the median
 FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
 ENOUGH = 3000.0  # smallest product of rows and eps for the bounds of one column; below it, bounds may be far off
 
@@ -54,7 +54,7 @@ class Stretched:
 
 @dataclass(frozen=True)
 class Distance:
-    """Function of a block of rows: distances of values from a released point, on the scale of `stretch`."""
+    """Function of a block of rows: distances of values from the released `point`, on the log scale of `stretch`."""
 
     point: float
 
