@@ -21,7 +21,7 @@ from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-DRAWN_BITS = 30  # log2 of the number of grid points to which draws of 53-bit uniform numbers are rounded
+DRAWN_BITS = 30  # draws from 53-bit uniform numbers are rounded to about 2^DRAWN_BITS grid points on their range
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -54,7 +54,7 @@ class SealedValues(Protocol):
     """
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
-        """Yield the result of the function `take` for each part of the values; a part is an array of shape (m, dim).
+        """Yield the result of the function `take` for each part of the values, an array of m rows, shape (m, dim).
 
         Each scan may be a new pass over the data. A part may be processed by another process. So `take` must be an
         object that can be pickled, such as a frozen dataclass with a method `__call__`, and the result should be
@@ -100,7 +100,7 @@ class Mechanism(ABC):
         within : Set
             Public set of the possible contributions of a row.
         relation : Relation
-            How far the rows' contributions may differ between neighbouring data sets.
+            Neighbouring relation: how many rows differ between neighbouring data sets, and in what way.
         """
         return None
 
@@ -116,7 +116,7 @@ class Mechanism(ABC):
             The exact answer, or the values of all rows. Only the gate (the code that reads rows) can compute the answer
             or the values, and only mechanisms receive them.
         promise, within, relation
-            See `law`.
+            Guarantee, set of possible contributions, and neighbouring relation, as in `law`.
         rng : Rng
             Source of randomness.
         """
@@ -174,7 +174,7 @@ class Additive(Mechanism):
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):
             law = self.noise(promise, within.sensitivity(self.norm, relation))
-        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # every coordinate must have noise
+        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # every coordinate must get noise
             raise OptionError("the noise of a question is not a positive number; the budget is too small or too large")
         return law
 
@@ -188,9 +188,10 @@ class Additive(Mechanism):
 class KNorm(Additive):
     """K-norm mechanism: noise v with density proportional to ``exp(-eps |weights * v|_K / size)``.
 
-    K is the unit ball of the norm. Privacy: eps. The weighted totals of two neighbours differ by at most `size` in this
-    norm. So, by the triangle inequality, the log densities of their releases differ by at most eps (Hardt and Talwar
-    2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
+    K is the unit ball of the norm; `size` and `weights` are the bound and the coordinate weights of the sensitivity.
+    Privacy: eps. The weighted totals of two neighbours differ by at most `size` in this norm. So, by the triangle
+    inequality, the log densities of their releases differ by at most eps (Hardt and Talwar 2010, Theorem 3.2; Awan and
+    Slavkovic 2021, Proposition 2.3).
     """
 
     unit_law: ClassVar[type[ScaledLaw]]
@@ -200,7 +201,7 @@ class KNorm(Additive):
 
 
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
-    """Return values rounded to multiples of a public step, a power of two of about ``2^-bits size``.
+    """Return values rounded to multiples of a public step, a power of two of about 2^-`bits` times the public `size`.
 
     After rounding, the last bits of a value carry no information about the rows.
     """
@@ -211,9 +212,10 @@ def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
 def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
     """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 times `size`.
 
-    The draws are 53-bit uniform numbers scaled to a box. The set of floats that can occur depends on the box, and so on
-    the rows. If no side of the box is longer than four times `size`, at least 2^20 of the possible floats along a side
-    are rounded to each grid point. So the probability of a grid point does not reveal which floats could occur.
+    The public number `size` is, for example, the radius of the parameter set. The draws are 53-bit uniform numbers
+    scaled to a box. The set of floats that can occur depends on the box, and so on the rows. If no side of the box is
+    longer than four times `size`, at least 2^20 of the possible floats along a side are rounded to each grid point. So
+    the probability of a grid point does not reveal which floats could occur.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 

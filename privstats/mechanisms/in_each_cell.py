@@ -69,7 +69,8 @@ class InEachCell(Mechanism):
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
     """Return the guarantee that the mechanism `each` must satisfy for one added or removed row.
 
-    With this guarantee, the releases of all cells together satisfy `promise` for all neighbouring data sets.
+    With this guarantee, the releases of all cells of a partition together satisfy `promise` for all neighbouring data
+    sets.
 
     For mechanisms that satisfy pure eps-DP, the guarantee is in eps.
     """

@@ -17,7 +17,7 @@ from privstats.numerics.exact import SUM_BITS, Total, step_of, summed
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Relation
 
-FOLD_BITS = 30  # a unit's vectors are added on a grid whose step is about 2^-30 of their largest entry (`reach`)
+FOLD_BITS = 30  # a privacy unit's vectors are added on a grid with a step of about 2^-30 of their largest entry
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -133,9 +133,9 @@ class Set(ABC):
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         """Return the weights of the coordinates of a total, shape (size,); a larger weight means less noise.
 
-        The stated sensitivity holds for the total after each coordinate is multiplied by its weight, in the given norm.
-        Weights above 1 are used if they do not raise the sensitivity. The weights for "replace" (`exchange`) and
-        "add_remove" may differ.
+        The method `sensitivity` bounds the change of the total after each coordinate is multiplied by its weight, in
+        the given norm. Weights above 1 are used if they do not raise the sensitivity. The weights for "replace"
+        (`exchange`) and "add_remove" may differ.
         """
         return np.ones(self.size)
 
@@ -177,7 +177,7 @@ def positive_radius(radius: float) -> float:
 
 
 def squared_length(rows: FloatArray) -> FloatArray:
-    """Return the squared norm of each row, shape (n,).
+    """Return the squared l2 norm of each row, shape (n,).
 
     Squares are added column by column, so that the rounding of a row's sum does not depend on the row's position.
     """
@@ -202,7 +202,7 @@ def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     """
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
-        if not squared.max(initial=0.0) < 1e300:  # NaN if a square is NaN
+        if not squared.max(initial=0.0) < 1e300:  # the maximum is NaN if a square is NaN
             rows = clipped(rows, -1e150, 1e150)  # so that squares are finite; rows with smaller entries do not change
             squared = squared_length(rows)
         if (outside := squared > radius * radius).any():

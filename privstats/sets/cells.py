@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray, IntArray
 from privstats.sets.base import Set, clipped, known, positive_radius, squared_length
 
 COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of counts; far below 1, because the noise is not a whole number
-HALF_BITS = 21  # contributions of at most 2^42 steps are added in two halves, each exact in float64 for 2^20 rows
+HALF_BITS = 21  # integers up to 2^42 are added in two halves (lowest 21 bits, the rest), exact in float64 for 2^20 rows
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
 

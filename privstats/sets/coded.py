@@ -19,7 +19,7 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 
 @dataclass(frozen=True)
 class CodedProducts(BoxProducts):
-    """Second moments as in `BoxProducts`, of rows with a group of dummies for each factor.
+    """Second moments of rows with a group of dummies for each factor, with the bounds of `BoxProducts`.
 
     The row function returns (number of the row's level in each group, root of the weight, all other entries multiplied
     by the root of the weight). The number after a group's last level means that the row has none of the group's levels;
@@ -54,7 +54,7 @@ class CodedProducts(BoxProducts):
 
     @cached_property
     def _others(self) -> NDArray[np.intp]:
-        """Indices of the coordinates of a row (1, z) that are not dummies of a factor."""
+        """Indices of the entries of a row (1, predictors, response) that are not dummies of a factor."""
         return np.setdiff1d(np.arange(self.q + 1), [entry for group in self.groups for entry in group])
 
     def project(self, rows: FloatArray) -> FloatArray:

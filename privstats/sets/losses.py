@@ -186,9 +186,10 @@ class CheckLosses(Set):
         return False
 
     def tilt(self, exchange: bool) -> float:
-        """Return the constant `tilt` of the norm "hull": ``|g| = max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
+        """Return the constant t of the norm "hull" of a score g: ``|g| = max(|g_0|, (|g|_inf + t |g_0|) / (1 + t))``.
 
-        Under add/remove (not `exchange`), and without an intercept, it is 0, and the norm is the linf norm.
+        g_0 is the coordinate of the intercept. Under add/remove (not `exchange`), and without an intercept, t is 0, and
+        the norm is the linf norm.
         """
         return 2 * self._most - 1 if exchange and self.intercept else 0.0
 

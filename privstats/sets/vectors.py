@@ -50,7 +50,7 @@ class Ball(Set):
 
 @dataclass(frozen=True)
 class Box(Set):
-    """Vectors with entries in [-half, half]."""
+    """Vectors with m entries in [-half, half]."""
 
     m: int
     half: float = 1.0
@@ -145,7 +145,7 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """For each matrix entry, shape (order, order): index of the released product; -1 if it is not released."""
+        """For each entry of the matrix of products, shape (order, order): its index in the released vector, or -1."""
         i, j = self.pairs
         place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
@@ -289,17 +289,19 @@ class SumAndProducts(Packed):
         return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
 
 
-# squared weight of a square in the l2 norm under add/remove: this value minimises the total variance of the noise
+# squared weight of a squared entry in the l2 norm under add/remove; it minimises the total variance of the noise
 _L2_SQUARES = 1 / math.sqrt(2)
-_L1_COUNT = 0.5  # weight of the count in the l1 norm without an intercept; it raises the sensitivity q(q+1)/2 by 1/2
+# weight of the count in the l1 norm without an intercept; it raises the sensitivity q (q + 1) / 2 of q columns by 1/2
+_L1_COUNT = 0.5
 
 
 @dataclass(frozen=True)
 class BoxProducts(Packed):
     """Rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``; a contribution has products ``r_i r_j`` (second moments).
 
-    A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution is a point of the segment between zero and the
-    contribution of r. So its distance from any point is at most the larger of the distances of the segment's two ends.
+    z has the predictors and the response. A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution is a point of
+    the segment between zero and the contribution of r. So its distance from any point is at most the larger of the
+    distances of the segment's two ends.
 
     The squares and cross products of z are released. With an `intercept`, the first-order products ``1 z_j`` are
     released, too; if `counted`, also the count, the sum of ``1 1``. Each norm has its own *weights*: factors of
@@ -432,7 +434,10 @@ class BoxProducts(Packed):
         return scales
 
     def _trace(self) -> float:
-        """Return T, the largest squared norm of a row r whose coordinates are scaled by the diagonal matrix D."""
+        """Return T, the largest squared l2 norm of a row ``r = (1, z)`` whose last entry is multiplied by `last_scale`.
+
+        Without an intercept, the entry 1 of the row does not count. A group of dummies counts as one entry.
+        """
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:

@@ -13,7 +13,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # factor of shortened x and of lowered weights, so that they satisfy their bounds despite rounding
+MARGIN = 1 - 1e-14  # further factor of shortened predictors and of lowered weights, so that bounds hold after rounding
 LARGEST = 1e150  # limit to which the absolute values of entries are clamped first, so that squares are finite
 
 

@@ -34,13 +34,14 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray, Rng
 
-CELLS = 2048  # number of cells of [0, 1] on which the envelope (see `sample_body`) is constant
+CELLS = 2048  # number of cells of [0, 1] on each of which the envelope of the rejection sampler is constant
 BATCH = 4096  # largest number of proposals in one batch of the rejection sampler
-POINTS = 1 << 14  # number of quadrature points for second moments
-# coordinates of n points: linear and square, shape (n, q) each, and cross-product, shape (n, q (q - 1) / 2)
+POINTS = 1 << 14  # number of quadrature points for the second moments of a uniform point of the body K
+# n differences of two rows' moments, for rows of q entries: the linear and the square coordinates, shape (n, q) each,
+# and the cross-product coordinates, shape (n, q (q - 1) / 2)
 Parts = tuple[FloatArray, FloatArray, FloatArray]
 
-_CUTS = {  # directions w up to permutations and signs (see `_cuts`), in the order of the coordinates of t(z)
+_CUTS = {  # by q: directions w that define the body H, up to permutations and signs, in the order of the moments t(z)
     2: """
         0 0 1 -1 3  0 0 1 1 4  3 3 2 2 -3  6 6 5 0 -6  0 0 7 -4 12  0 0 7 1 12  9 9 12 4 -9  12 12 7 0 -12  6 6 4 3 -6
         2 2 3 0 -2  0 0 4 -1 3  0 0 4 -3 12  3 3 12 1 -3  0 0 2 1 6  0 0 5 -5 6  12 12 10 5 -12
@@ -55,21 +56,23 @@ _CUTS = {  # directions w up to permutations and signs (see `_cuts`), in the ord
         24 21 16 24 -13 -2 0 -24 21  6 6 0 5 3 0 -6 0 0  8 8 0 1 0 9 4 12 -12
     """,
 }
-# simulated results of `second_moments_hull` by q; they must be simulated again when `_CUTS` changes
+# by q: simulated mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body H;
+# they must be simulated again when `_CUTS` changes
 _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 
 
 def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norms of n points, shape (n,), in the norm whose unit ball is the body K.
+    """Return the norms of n points, shape (n,); the unit ball is the convex body K of the module's docstring.
 
     The points are given by their linear coordinates u_j and square coordinates u_jj, both of shape (n, q), and their
     cross-product coordinates u_jk, shape (n, q (q - 1) / 2), with the pairs j < k in the order of ``np.triu_indices(q,
     1)``.
 
-    K_2 and K_3 are the two conditions in the module's docstring. With ``a = |u_j|`` and ``b = |u_jj|`` the norm with
-    unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it is the solution r of ``b = 2 r - 2 (a - r)^2 / r``, which is
-    ``r = 2 a^2 / (4 a - b)``, at least a / 2. The norm with unit ball K_3 is ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) /
-    4)``. The norm with unit ball K is the largest of all these numbers.
+    K_2 and K_3 are the conditions that define K: K_2 on the linear and square coordinates, and K_3 on the linear and
+    cross-product coordinates. With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2
+    a``; otherwise it is the solution r of ``b = 2 r - 2 (a - r)^2 / r``, which is ``r = 2 a^2 / (4 a - b)``, at least a
+    / 2. The norm with unit ball K_3 is ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the
+    largest of all these numbers.
     """
     a, b, c = np.abs(linear), np.abs(squares), np.abs(cross)
     flat = b >= 2 * a
@@ -79,7 +82,11 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norms of n points, shape (n,), in the norm whose unit ball is H, the module's smaller body."""
+    """Return the norms of n points, shape (n,); the unit ball is the convex body H, smaller than the body K.
+
+    The points are given by their linear, square and cross-product coordinates, as in `gauge`. The module's docstring
+    defines both bodies.
+    """
     values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
     sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
     return np.maximum(gauge(linear, squares, cross), sides)
@@ -88,8 +95,8 @@ def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> Fl
 def sample_body(rng: Rng, size: int, q: int) -> Parts:
     """Return `size` independent uniform points u of the body K, up to rounding.
 
-    The module's docstring defines K and the three kinds of coordinates of a point: q linear coordinates u_j, q square
-    coordinates u_jj, and one cross-product coordinate u_ij for each pair i < j.
+    K is the convex body of the module's docstring, for rows of q entries. A point has three kinds of coordinates: q
+    linear coordinates u_j, q square coordinates u_jj, and one cross-product coordinate u_ij for each pair i < j.
 
     This sampler replaces Algorithm 8 of Awan and Slavkovic (2021). Let ``d_j = |u_j| - 1``. Given the linear
     coordinates, the other coordinates are independent and uniform on intervals around 0: u_jj on an interval with
@@ -114,7 +121,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     done = 0
     while done < size:
         d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
-        # all subsets of k coordinates with |u_j| > 1 have the same probability
+        # the k coordinates u_j with |u_j| > 1 are a random subset of the q linear coordinates, uniform over all subsets
         d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)
         new = slice(done, done + len(d))
         linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)
@@ -127,7 +134,8 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
 def sample_hull(rng: Rng, size: int, q: int) -> Parts:
     """Return `size` independent uniform points of the body H, by rejection from the larger body K.
 
-    Both bodies are defined in the module's docstring.
+    The convex bodies H and K contain the difference of any two rows' moments (see the module's docstring). A point has
+    q linear, q square and q (q - 1) / 2 cross-product coordinates.
     """
     found = [np.empty((0, 2 * q + math.comb(q, 2)))]
     while (missing := size - sum(map(len, found))) > 0:
@@ -141,10 +149,11 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body K.
 
-    If q = 1, there are no cross products, and their mean square is 0. Given the d_j of the indices in A (see
-    `sample_body`), the integrals over all other coordinates are computed exactly. The integrals over the k numbers d_j
-    are averages over a Kronecker sequence (coordinate i of point m is ``m 2^(i / (k + 1)) mod 1``, i = 1, ..., k),
-    transformed by the quantile function of the envelope. The relative error is below 3e-4 for q <= 31.
+    If q = 1, there are no cross products, and their mean square is 0. Let k be the number of linear coordinates u_j
+    with |u_j| > 1, and let ``d_j = |u_j| - 1``. Given these k numbers d_j, the integrals over all other coordinates are
+    computed exactly. The integrals over the d_j are averages over a Kronecker sequence (coordinate i of point m is ``m
+    2^(i / (k + 1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the envelope, a bound on the
+    density of the d_j (`sample_body`). The relative error is below 3e-4 for q <= 31.
     """
     weights, _, sums = _steps(q)
     shares = weights / weights.sum()
@@ -161,25 +170,31 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
 def second_moments_hull(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body H.
 
-    For q = 2 and 3 the mean squares were simulated by `benchmarks/hull_moments.py`, to 4 decimals. For any other q, H
-    is the body K, and `second_moments_body` computes the mean squares.
+    H is the smaller convex body of the module's docstring, for rows of q entries. For q = 2 and 3 the mean squares were
+    simulated by `benchmarks/hull_moments.py`, to 4 decimals. For any other q, H is the body K, and
+    `second_moments_body` computes the mean squares.
     """
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
 
 def _pair_sums(x: FloatArray) -> FloatArray:
-    """Return the sums x_j + x_k of all pairs j < k in each row, in the order of the cross-product coordinates."""
+    """Return the sums x_j + x_k of all pairs of entries j < k in each row of `x`, shape (n, q (q - 1) / 2).
+
+    The array `x` has the shape (n, q). The pairs are in the order of ``np.triu_indices(q, 1)``.
+    """
     j, k = np.triu_indices(x.shape[1], 1)
     return np.take(x, j, axis=1) + np.take(x, k, axis=1)
 
 
 @cache
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return three tables for the proposals of `sample_body`, whose docstring defines k, g_k and the envelope.
+    """Return three tables for the proposals of the rejection sampler `sample_body`.
 
-    The first table has the unnormalised probabilities of k = 0, ..., q, shape (q + 1,). The second table has the
-    heights of the envelope of g_k on the cells of [0, 1], shape (q, CELLS), one row for each k = 1, ..., q. The third
-    table has the distribution function of each envelope at the edges of the cells, shape (q, CELLS + 1).
+    A proposal consists of a random number k and of k independent numbers in [0, 1]. These numbers are drawn from the
+    envelope, a step function on the cells of [0, 1] that is an upper bound of a function g_k. The first table has the
+    unnormalised probabilities of k = 0, ..., q, shape (q + 1,). The second table has the heights of the envelope on the
+    cells, shape (q, CELLS), one row for each k = 1, ..., q. The third table has the distribution function of each
+    envelope at the edges of the cells, shape (q, CELLS + 1).
     """
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
@@ -191,10 +206,10 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Make a number of proposals for `sample_body`, and return q numbers d_j for each accepted proposal.
+    """Make a number of proposals for a uniform point of K; return q numbers d_j for each accepted proposal.
 
-    Here ``d_j = |u_j| - 1``, where u_j is a linear coordinate of a point of the body K. The result has one row for each
-    accepted proposal; the positive d_j come first.
+    K is the convex body of `sample_body`, and ``d_j = |u_j| - 1``, where u_j is a linear coordinate of a point of K.
+    The result has one row for each accepted proposal; the positive d_j come first.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
@@ -215,8 +230,9 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
     """Return the probability with which `sample_body` accepts each proposal, shape (n,).
 
-    Each row of `above`, shape (n, k), has the k numbers d_i of one proposal. J, shape (n,), has the integral over [0,
-    1] of the function ``h(t) = prod_i (1 - (d_i - t)_+ / 2)`` for each proposal.
+    Each row of `above`, shape (n, k), has the k positive numbers ``d_i = |u_i| - 1`` of one proposal, where u_i is a
+    linear coordinate of a point of the body K. J, shape (n,), has the integral over [0, 1] of the function ``h(t) =
+    prod_i (1 - (d_i - t)_+ / 2)`` for each proposal.
     """
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
@@ -258,15 +274,16 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 def _moments(above: FloatArray, q: int) -> FloatArray:
     """Return four numbers for each row d of `above`, shape (4, n); `second_moments_body` computes their means.
 
-    The first number is the ratio of the target density to the envelope at d (see `sample_body`). The other three
-    numbers are this ratio times the mean square, given d, of a linear, a square and a cross-product coordinate of a
-    uniform point of K.
+    A row d has k numbers, the excess over 1 of the k linear coordinates that exceed 1 in absolute value
+    (`sample_body`). The first result is the ratio of the density of d to the envelope, the density bound from which d
+    was drawn. The other three results are this ratio times the mean square, given d, of a linear, a square and a
+    cross-product coordinate of a uniform point of K.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    # sum, over the coordinates i in A, of the mean squared half-length of the interval of the cross product u_ij, where
-    # j is a coordinate outside A
+    # sum, over the k coordinates i with |u_i| > 1, of the mean squared half-length of the interval of the cross product
+    # u_ij, where j is any one of the other coordinates
     mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)
@@ -280,7 +297,8 @@ def _cuts(q: int) -> FloatArray:
     """Return the vectors w / h(w) as columns, for all directions w that define the body H.
 
     The directions w are the vectors in `_CUTS`, under all permutations and changes of sign of the q coordinates. h(w)
-    is the range of the quadratic polynomial ``w't(z)`` over the cube (see the module's docstring).
+    is the range, over the cube of rows z in [-1, 1]^q, of the polynomial ``w't(z)``, where t(z) is the vector of the
+    row's moments (see the module's docstring).
     """
     j, k = np.triu_indices(q, 1)
     dim = 2 * q + len(j)
@@ -300,13 +318,14 @@ def _cuts(q: int) -> FloatArray:
 def _range(w: FloatArray, q: int) -> float:
     """Return the range h(w), for w with integer entries: the largest minus the smallest ``w't(z)`` over z in [-1, 1]^q.
 
-    The polynomial may be largest (or smallest) at several points. Take the point that lies on a face of the lowest
-    dimension. At this point the gradient along the face is zero, and the Hessian along the face is regular; otherwise
-    the polynomial would be constant along a line that reaches a face of lower dimension. So one candidate per face is
-    enough. If the Hessian along the face is regular, the candidate is the stationary point of the polynomial on the
-    face, with coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube,
-    so the polynomial attains its values at the candidates. The Hessian has integer entries, so it is regular if and
-    only if ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12, to allow for rounding.
+    t(z) is the vector of a row's moments ``(z_j; 2 z_j^2; z_j z_k, j < k)``, so ``w't(z)`` is a quadratic polynomial.
+    It may be largest (or smallest) at several points. Take the point that lies on a face of the lowest dimension. At
+    this point the gradient along the face is zero, and the Hessian along the face is regular; otherwise the polynomial
+    would be constant along a line that reaches a face of lower dimension. So one candidate per face is enough. If the
+    Hessian along the face is regular, the candidate is the stationary point of the polynomial on the face, with
+    coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube, so the
+    polynomial attains its values at the candidates. The Hessian has integer entries, so it is regular if and only if
+    ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12, to allow for rounding.
     """
     hessian = np.diag(4 * w[q : 2 * q])
     j, k = np.triu_indices(q, 1)

@@ -10,8 +10,8 @@ from privstats.numerics.law import FloatArray, Rng
 class CubeLaw(ScaledLaw):
     """Noise v with density proportional to ``exp(-|v|_inf)``, drawn as r times a uniform point of the cube.
 
-    The cube is [-1, 1]^dim, and r is a Gamma(dim + 1) variable. The variance of a coordinate is E r^2 / 3 = (dim +
-    1)(dim + 2) / 3 (Awan and Slavkovic 2021, Proposition 4.13).
+    The cube is [-1, 1]^dim, with dim the number of coordinates of v, and r is a Gamma(dim + 1) variable. The variance
+    of a coordinate is E r^2 / 3 = (dim + 1)(dim + 2) / 3 (Awan and Slavkovic 2021, Proposition 4.13).
     """
 
     log_concave = True

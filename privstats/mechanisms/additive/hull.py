@@ -22,16 +22,18 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # largest number q of columns for which the body H of the module `body` replaces the larger body K
+LARGEST_HULL = 3  # largest number q of columns for which K is the smaller body H of the module `body`
 
 
 @dataclass(frozen=True, eq=False)
 class HullLaw(ScaledLaw):
     """Noise v with density proportional to ``exp(-|v|_K)``, drawn as a Gamma(dim + 1) variable times a point of K.
 
-    The point is uniform on K, the unit ball of the norm: a body of the module `body` (H for up to three columns), with
-    squares multiplied by two. If no linear coordinates (products of a column and the constant) are released, K is the
-    box ``[-2, 2]^dim``. With a count, K is the Cartesian product of this body or box and [-1, 1].
+    The coordinates of v are second moments. The point is uniform on K, the unit ball of the norm: a convex body that
+    contains all differences of two rows' moments, with squares multiplied by two. K is the body H of the module `body`
+    for up to three columns, and the larger body of this module for more columns. If no linear coordinates (products of
+    a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the number of rows (the count) is
+    released, too, K is the Cartesian product of this body or box and [-1, 1].
     """
 
     pairs: Pairs
@@ -43,7 +45,7 @@ class HullLaw(ScaledLaw):
 
     @property
     def _kinds(self) -> NDArray[np.int_]:
-        """Kind of each coordinate, shape (dim,): 0 for linear, 1 for square, 2 for cross product, 3 for count."""
+        """Kind of each released moment, shape (dim,): 0 for linear, 1 for square, 2 for cross product, 3 for count."""
         i, j = self.pairs
         return np.where(j == 0, 3, np.where(i == 0, 0, np.where(i == j, 1, 2)))
 
@@ -66,7 +68,7 @@ class HullLaw(ScaledLaw):
         return (dim + 1) * (dim + 2) * np.array([*moments, 1 / 3])[kinds]
 
     def norm(self, points: FloatArray) -> FloatArray:
-        """Return the norm ``|v|_K`` of each point v, shape (n,); the body K is the norm's unit ball."""
+        """Return the norm ``|v|_K`` of each of n points v, shape (n,); its unit ball K is this law's convex body."""
         kinds, q = self._kinds, self._entries
         parts: Parts = (points[:, kinds == 0], points[:, kinds == 1], points[:, kinds == 2])
         largest = np.abs(points[:, kinds == 3]).max(axis=1, initial=0.0)

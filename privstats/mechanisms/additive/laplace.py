@@ -9,7 +9,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class LaplaceLaw(ScaledLaw):
-    """Noise with density proportional to ``exp(-|v|_1)``: independent Laplace coordinates of scale 1."""
+    """Noise v with density proportional to ``exp(-|v|_1)``: independent Laplace coordinates; standard scale 1."""
 
     log_concave = True
 

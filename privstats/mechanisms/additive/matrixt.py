@@ -44,7 +44,7 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-ROW_BY_ROW = 32  # largest order of matrices that are sampled row by row
+ROW_BY_ROW = 32  # largest order of noise matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
@@ -79,7 +79,7 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the row and column indices of the submatrix's released entries, counted within the submatrix."""
+        """Return the indices, counted within the submatrix, of the rows and columns of its entries among `pairs`."""
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
@@ -88,10 +88,11 @@ class Part:
 class MatrixTLaw(ScaledLaw):
     """Law of the entries `pairs` of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
-    If no entry (0, j) with j > 0 is released, the noise of the count, entry (0, 0), is independent of the noise of all
-    other entries. If entries (0, j) are released and the count is not released, W has this density on the matrices with
-    W_00 = 0. A positive `beyond` is for simulations only: W is then a principal submatrix of a noise matrix with
-    `beyond` more rows and columns. The noise added to a release always has beyond = 0.
+    The exponent s depends on the order of W (`exponent`). If no entry (0, j) with j > 0 is released, the noise of the
+    count, entry (0, 0), is independent of the noise of all other entries. If entries (0, j) are released and the count
+    is not released, W has this density on the matrices with W_00 = 0. A positive `beyond` is for simulations only: W is
+    then a principal submatrix of a noise matrix with `beyond` more rows and columns. The noise added to a release
+    always has beyond = 0.
     """
 
     pairs: Pairs
@@ -99,7 +100,7 @@ class MatrixTLaw(ScaledLaw):
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The principal submatrices into which W is divided; their noises are independent of each other."""
+        """The principal submatrices into which the noise matrix W is divided; their noises are independent."""
         return list(parts(self.pairs))
 
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:
@@ -121,7 +122,8 @@ class MatrixTLaw(ScaledLaw):
     def covariance(self, onto: FloatArray) -> FloatArray:
         """Return the covariance matrix, shape (q, q), of ``onto @ v``: a (q, dim) matrix `onto` times noise v.
 
-        Two different entries of v are correlated only if both are diagonal entries of the same submatrix.
+        The noise matrix is divided into submatrices with independent noise (`parts`). Two different entries of v are
+        correlated only if both are diagonal entries of the same submatrix.
         """
         covariance = super().covariance(onto)
         for part in self.parts:
@@ -155,13 +157,13 @@ def parts(pairs: Pairs) -> Iterator[Part]:
 class MatrixT(Additive):
     """Matrix-t noise on a symmetric matrix, scaled to the sensitivity in the nuclear norm.
 
-    Privacy: eps. The noise W has density proportional to ``det(I + W^2 / t^2)^-s`` on a space of symmetric matrices
-    that contains all differences of neighbouring totals. The gradient of the log density, ``-2 s (W / t^2)(I + W^2 /
-    t^2)^-1``, has an operator norm of at most s / t, because 2 w / (1 + w^2) <= 1. So if two totals differ by at most D
-    in the nuclear norm, the log densities differ by at most ``s D / t``; the scale is t = s D / eps. If submatrices
-    have independent noise, the gradient is block diagonal, and its operator norm has the same bound. Releasing only
-    some entries is post-processing. Neighbouring relation: the relation for which the sensitivity is computed. Noise:
-    sampled exactly (`sample`).
+    Privacy: eps. The noise matrix W has density proportional to ``det(I + W^2 / t^2)^-s``, with scale t and exponent s,
+    on a space of symmetric matrices that contains all differences of neighbouring totals. The gradient of the log
+    density, ``-2 s (W / t^2)(I + W^2 / t^2)^-1``, has an operator norm of at most s / t, because 2 w / (1 + w^2) <= 1.
+    So if two totals differ by at most D in the nuclear norm, the log densities differ by at most ``s D / t``; the scale
+    is t = s D / eps. If submatrices have independent noise, the gradient is block diagonal, and its operator norm has
+    the same bound. Releasing only some entries is post-processing. Neighbouring relation: the relation for which the
+    sensitivity is computed. Noise: sampled exactly (`sample`).
     """
 
     label: ClassVar[str] = "matrixt"
@@ -183,7 +185,7 @@ def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
 
 
 def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent random matrices W whose density is proportional to ``det(I + W^2)^-s``.
+    """Return `size` independent random symmetric matrices W, with density proportional to ``det(I + W^2)^-s``.
 
     The shape of the result is (size, order, order).
 
@@ -224,7 +226,7 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 
 
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent random matrices W whose density is proportional to ``det(I + W^2)^-s``.
+    """Return `size` independent random symmetric matrices W, with density proportional to ``det(I + W^2)^-s``.
 
     The shape of the result is (size, k + b, k + b).
 
@@ -243,7 +245,8 @@ def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> Fl
 def _grow(R: FloatArray, w: FloatArray) -> None:
     """Replace R in place by the product ``R C``, where C is the lower triangular matrix with ``C C' = I + w w'``.
 
-    R, shape (k, k, size), and w, shape (k, size), have the draws along the last axis; R is lower triangular.
+    R, shape (k, k, size), has one lower triangular matrix for each draw, and w, shape (k, size), one vector for each
+    draw.
     """
     length = 1 + np.concatenate([np.zeros((1, w.shape[1])), np.cumsum(w**2, axis=0)])
     later = np.zeros(w.shape)
@@ -266,20 +269,21 @@ def _solve(R: FloatArray, u: FloatArray, backward: bool = False) -> FloatArray:
 
 
 def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatArray:
-    """Return random rows w with density proportional to ``(1 + |w|^2)^-(shape_parameter + len(w) / 2)``."""
+    """Return random row vectors w with density proportional to ``(1 + |w|^2)^-(shape_parameter + len(w) / 2)``."""
     return rng.standard_normal(shape) / np.sqrt(2 * rng.standard_gamma(shape_parameter, (shape[0], 1)))
 
 
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
     """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W, for different i, j > 0.
 
-    The three mean squares follow from the recursion in the module's docstring. The law is invariant under orthogonal
-    transformations of the coordinates (if hollow, of all coordinates except 0). So ``E W_ii W_jj = E W_jj^2 - 2 E
-    W_ij^2``, and all other pairs of different entries are uncorrelated.
+    W has density proportional to ``det(I + W^2)^-s`` and, if `hollow`, W_00 = 0. The three mean squares follow from the
+    recursion in the module's docstring. The law is invariant under orthogonal transformations of the coordinates (if
+    hollow, of all coordinates except 0). So ``E W_ii W_jj = E W_jj^2 - 2 E W_ij^2``, and all other pairs of different
+    entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:
-        """Return E |w|^2, E |w|^4 and E t^2, with the random vector w and number t that extend a matrix to order k."""
+        """Return E |w|^2, E |w|^4 and E t^2 for the vector w and the number t that extend W from order k - 1 to k."""
         s_k = s - (order - k) / 2
         half, rest = (k - 1) / 2, 2 * s_k - 1 - (k - 1) / 2
         squared = half / (rest - 1)

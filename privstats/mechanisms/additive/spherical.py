@@ -10,10 +10,10 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class SphericalLaw(ScaledLaw):
-    """Noise v with density proportional to ``exp(-|v|_2)``: a Gamma(dim) norm and a uniform direction.
+    """Noise v with density proportional to ``exp(-|v|_2)``: its norm is Gamma(dim), and its direction is uniform.
 
-    The variance of a coordinate is E |v|^2 / dim = dim (dim + 1) / dim = dim + 1 (Awan and Slavkovic 2021, Proposition
-    4.13).
+    v has dim coordinates. The variance of a coordinate is E |v|^2 / dim = dim (dim + 1) / dim = dim + 1 (Awan and
+    Slavkovic 2021, Proposition 4.13).
     """
 
     log_concave = True

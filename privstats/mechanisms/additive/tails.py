@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray, Rng
 
-CHOICE_BITS = 61  # weights are rounded up to multiples of 2^-61 of their sum
-TAIL_BLOCK = 16  # length of the blocks in which an exponential tail is drawn, each from new random bits
+CHOICE_BITS = 61  # `choose` rounds the weights of the indices up to multiples of 2^-61 of the sum of the weights
+TAIL_BLOCK = 16  # an exponential variable is drawn in blocks of this length, each from new random bits
 
 
 def exponential(rng: Rng, shape: Any) -> FloatArray:

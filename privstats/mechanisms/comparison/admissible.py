@@ -28,9 +28,10 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # upper limit of beta, and of eps in exponentials; larger values make no difference
+STEEPEST = 40.0  # upper limit of the log ratio beta of scales, and of eps in exponentials; more makes no difference
 HALVINGS = 60
-# sigma of `laplace_ln`: the noise has the least variance if the smooth sensitivity is proportional to 1 / beta
+# sigma of the log-normal factor e^(sigma Y) in `laplace_ln`; with this sigma the noise has the least variance if the
+# smooth sensitivity is proportional to 1 / beta
 LN_SPREAD = math.sqrt(0.2)
 
 
@@ -43,11 +44,11 @@ def betas(eps: float, count: int = 64) -> FloatArray:
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of Cauchy noise for each log ratio beta of noise scales, at pure eps.
 
-    Let a be the shift and rho the ratio of scales. The largest log ratio d of two Cauchy densities is their hyperbolic
-    distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and only if ``a^2 <= 2 rho cosh eps - 1 -
-    rho^2``. The right-hand side is concave in rho, so the inequality holds for all rho in [1, e^beta] if it holds at
-    both ends. At rho = 1 it is ``a <= 2 sinh(eps / 2)``. The other end, rho = e^beta, lowers alpha only if beta > log(2
-    cosh eps - 1); alpha is 0 for beta >= eps.
+    Let a be the shift, in units of the smaller scale, and rho the ratio of scales. The largest log ratio d of two
+    Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and
+    only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho, so the inequality holds for
+    all rho in [1, e^beta] if it holds at both ends. At rho = 1 it is ``a <= 2 sinh(eps / 2)``. The other end, rho =
+    e^beta, lowers alpha only if beta > log(2 cosh eps - 1); alpha is 0 for beta >= eps.
     """
     eps = min(eps, STEEPEST)
     beta = np.minimum(beta, eps)
@@ -58,18 +59,18 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of Laplace noise for each log ratio beta of noise scales, at (eps, delta).
 
-    The result is exact. Let a be the shift and rho >= 1 the ratio of scales. The law with the larger scale is called
-    the wide law, the other the narrow law. For a <= eps, rho = e^beta is least favourable in both directions. Wide law
-    against narrow law: the set where the density ratio exceeds e^eps does not contain the centre of the wide law, so a
-    larger scale of the wide law increases the probability of this set. Narrow law against wide law: all points of the
-    set where the density ratio exceeds e^eps have a distance below rho from the centre of the wide law. At these
-    points, a larger scale reduces the density of the wide law.
+    The result is exact. Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales. The law
+    with the larger scale is called the wide law, the other the narrow law. For a <= eps, rho = e^beta is least
+    favourable in both directions. Wide law against narrow law: the set where the density ratio exceeds e^eps does not
+    contain the centre of the wide law, so a larger scale of the wide law increases the probability of this set. Narrow
+    law against wide law: all points of the set where the density ratio exceeds e^eps have a distance below rho from the
+    centre of the wide law. At these points, a larger scale reduces the density of the wide law.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
         log_cosh = math.log(delta) - np.log(-np.expm1(-beta)) + (eps + beta) / rho1
     far = np.maximum(log_cosh, 0.0)
-    # the factor after rho1 is arccosh(e^far), computed without overflow
+    # this is rho1 times arccosh(e^far), with e^far = max(exp(log_cosh), 1), computed without overflow
     wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))
     return largest(lambda a: laplace_delta(eps, a, beta)[1] <= delta, np.minimum(wide, eps))
 
@@ -102,11 +103,12 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return the largest shift alpha of normal noise for each log ratio beta of noise scales, at (eps, delta).
 
-    Let a be the shift and rho >= 1 the ratio of scales; the law with the larger scale is called the wide law, the other
-    the narrow law. Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is least favourable, because the set
-    where the density ratio exceeds e^eps does not contain the centre of the wide law; delta is exact. Narrow law N(0,
-    1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at
-    most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against N(a, 1) at eps - beta.
+    Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales; the law with the larger scale
+    is called the wide law, the other the narrow law. Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is
+    least favourable, because the set where the density ratio exceeds e^eps does not contain the centre of the wide law;
+    delta is exact. Narrow law N(0, 1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 / 2 +
+    (x - a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against
+    N(a, 1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
@@ -121,7 +123,7 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
     root = np.sqrt(slope**2 + 4 * half * level)
-    # the density ratio exceeds e^eps below -x1 and above x2
+    # the ratio of the wide to the narrow density exceeds e^eps below -x1 and above x2
     x1, x2 = (slope + root) / (2 * half), 2 * level / (slope + root)
     rho = np.exp(beta)
     wide = sum(

@@ -13,7 +13,7 @@ from privstats.numerics.law import FloatArray, Rng
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
 UNIFORM, CELL = 0.05, 0.05  # shares of proposals: uniform on the whole grid, and uniform in the grid cell of the median
-DESCENT = 60  # largest number of steps that reduce the loss, and of steps that reduce the norm of the score
+DESCENT = 60  # largest number of steps of the search for the median: to reduce the loss, then the score's norm
 
 
 def exact_location_for(dim: int) -> bool:
@@ -43,7 +43,7 @@ def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
 
 
 def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
-    """Return an approximate geometric median of at least one row, shape (d,), found by descent from `start`.
+    """Return an approximate geometric median of the rows (at least one), shape (d,), found by descent from `start`.
 
     The first steps reduce the loss, the sum of the rows' distances, until rounding errors prevent a further reduction.
     The next steps reduce the norm of the score. Each step is the best of several candidates: a full Newton step, a
@@ -85,10 +85,11 @@ class Proposal:
     """The proposal law of the Markov chain, a mixture of three laws.
 
     A proposal is near the geometric median, or uniform in the grid cell of the median, or uniform on the grid. Near the
-    median the score is about ``curvature (theta - median)``. So a proposal near the median is ``median + (rate
-    curvature)^-1 u``, where u has density proportional to ``exp(-|u|_2)``. `slopes` are the eigenvalues of the matrix
-    ``rate curvature``, clipped to the interval from 1 / (number of grid points per column) to 1, and the columns of
-    `axes` are the eigenvectors of this matrix.
+    median the score is about ``curvature (theta - median)``, where `curvature` is the derivative of the score, and the
+    log density of the chain's stationary law decreases with the norm of the score at the rate `rate`. So a proposal
+    near the median is ``median + (rate curvature)^-1 u``, where u has density proportional to ``exp(-|u|_2)``. `slopes`
+    are the eigenvalues of the matrix ``rate curvature``, clipped to the interval from 1 / (number of grid points per
+    column) to 1, and the columns of `axes` are the eigenvectors of this matrix.
     """
 
     median: FloatArray
@@ -132,6 +133,7 @@ class Proposal:
 def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
     """Return a draw, shape (d,), from approximately the law of `sample_geometric`, in any dimension d.
 
+    In this law the log probability of a grid point decreases with the norm of the geometric median's score at `rate`.
     The draw is the last state of an independence Metropolis-Hastings chain with `steps` steps, a public number. The
     states of the chain are points in cells around the grid points. The stationary law of the chain, rounded to the
     grid, is exactly the law of `sample_geometric`. The distance between the law of the draw and the stationary law

@@ -1,7 +1,7 @@
 r"""Sets that contain a level set of the norm of a residual on the l1 ball: volumes, uniform draws, and dual bounds.
 
-Notation: the residual is ``e = A theta - b``, its norm ``g = ||e||``, the ball ``|theta|_1 <= t``. For any y of dual
-norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``, the norm is exactly the sum
+Notation: for a matrix A and a vector b, the residual is ``e = A theta - b``, its norm ``g = ||e||``, and the ball
+``|theta|_1 <= t``. For any y of dual norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``, the norm is exactly the sum
 
     g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
 
@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # pivots below this share of the first pivot count as zero; the choice affects only the size of covers
+RANK = 1e-11  # pivots of A below this share of the first pivot count as zero; this affects only the size of covers
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -30,6 +30,10 @@ TINY = float(np.finfo(float).tiny)
 @dataclass(frozen=True, eq=False)
 class Cover:
     r"""A set that contains a level set: all theta for which ``M theta - shift`` lies in a product of three simple sets.
+
+    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, or a level set of a squared loss. M is a regular
+    matrix, shape (d, d), and `shift` a vector. `curve` and `rise` are positive numbers computed from the level set (see
+    `corner`).
 
     1. A corner set in k = `curved` coordinates w and m linear coordinates z_i, defined by ``sum_i x_i + |w|^2 / curve
       <= rise`` with ``x_i >= 0``. The number x_i is the scaled distance of z_i from ``anchor_i gamma``: ``z_i =
@@ -56,14 +60,16 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    # the ratios ``sign_j delta_j / rise`` for the simplex in point 3 of the docstring; empty for the l1 ball
+    # if the simplex replaces the l1 ball: for each theta_j in it, the number slack_j, with ``sign(slack_j) theta_j >=
+    # -rise |slack_j|`` on the simplex; otherwise empty
     slack: FloatArray
-    signs: FloatArray  # for each row of M: 1 if the row selects a single entry of theta, else 0
+    signs: FloatArray  # for each row of the matrix M: 1 if the row selects a single entry of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return the log volume of this set for each of n level sets, shape (n,).
 
-        Level set i is given by entry i of `gamma`, `curve`, `rise` and `t`, the constants in the class docstring.
+        Level set i has the bound gamma_i on the norm of the residual and the bound t_i on ``|theta|_1``; `curve` and
+        `rise` are the constants of its corner set (see the class).
         """
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
@@ -79,10 +85,12 @@ class Cover:
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return one uniform point of this set for each of n level sets, shape (n, d).
 
-        A uniform point of the corner set is computed from a Dirichlet vector. Independent variables are drawn: a
-        standard exponential variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more
-        exponential variable for the difference between `rise` and the left-hand side of the inequality that defines the
-        corner set. All variables are divided by their sum and multiplied by `rise`.
+        Level set i has the bound gamma_i on the norm of the residual and the bound t_i on ``|theta|_1``. The corner set
+        consists of coordinates ``x_i >= 0`` and w, of dimension k, with ``sum_i x_i + |w|^2 / curve <= rise``. A
+        uniform point of it is computed from a Dirichlet vector. Independent variables are drawn: a standard exponential
+        variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable for the
+        difference between `rise` and the left-hand side of the inequality that defines the corner set. All variables
+        are divided by their sum and multiplied by `rise`.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
@@ -139,16 +147,17 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 
 
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
-    """Return covers that bound the norm of k residuals and the l1 norm of d - k coefficients, for k = 0, ..., rank(A).
+    """Return covers, sets that contain a level set of the residual norm ||A theta - b||, for k = 0, ..., rank(A).
 
-    Cover number k is the set ``||(A theta - b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices and a set J
-    of d - k indices. Cover 0 is the l1 ball, and cover d (if the rank of A is d) is the level set of the residual's
-    norm. The covers with 0 < k < d are for level sets that are thin in k directions and wider than the ball in all
-    other directions, for example if A is singular. I and J are chosen so that the matrix M of the `Cover`, with the
-    rows A_I and the unit vectors of J, has a large determinant. Under l1 and linf, A is symmetric and positive
-    semidefinite, and J contains the indices outside I. So the determinant of M is a principal minor of A, up to its
-    sign, and a greedy Cholesky factorisation with pivots chooses I. Under l2, a rotation of the residual does not
-    change its norm, and a QR factorisation with pivots gives both the rotation and J.
+    Cover number k bounds the norm of k residuals and the l1 norm of d - k coefficients: it is the set ``||(A theta -
+    b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0 is the l1 ball,
+    and cover d (if the rank of A is d) is the level set of the residual's norm. The covers with 0 < k < d are for level
+    sets that are thin in k directions and wider than the ball in all other directions, for example if A is singular. I
+    and J are chosen so that the matrix M of the `Cover`, with the rows A_I and the unit vectors of J, has a large
+    determinant. Under l1 and linf, A is symmetric and positive semidefinite, and J contains the indices outside I. So
+    the determinant of M is a principal minor of A, up to its sign, and a greedy Cholesky factorisation with pivots
+    chooses I. Under l2, a rotation of the residual does not change its norm, and a QR factorisation with pivots gives
+    both the rotation and J.
     """
     d = A.shape[1]
     if norm == "l2":
@@ -273,7 +282,8 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
 
     The vector is zero if A and b are zero, or if the solver fails.
 
-    The solvers need not be accurate: every y of dual norm at most 1 gives a valid lower bound of the residual's norm.
+    The solvers need not be accurate: for every y of dual norm at most 1, this value is a lower bound of the norm of the
+    residual A theta - b on ``|theta|_1 <= radius``.
     """
     d = len(b)
     scale = max(float(np.abs(A).max()) * radius, float(np.abs(b).max()))
@@ -320,8 +330,8 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     on = np.flatnonzero(np.abs(theta) > 1e-9 * radius)
     sigma = np.sign(theta[on])
     gram = A[:, on].T @ A[:, on]
-    # the Gram matrix is scaled so that its entries are at most 1, like the entries of the constraint; this improves the
-    # condition number
+    # the Gram matrix is scaled so that its entries are at most 1, like the signs sigma of the constraint; this improves
+    # the condition number
     even = max(float(np.abs(gram).max(initial=0.0)), TINY)
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)

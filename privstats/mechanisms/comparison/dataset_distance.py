@@ -67,12 +67,12 @@ def exact_level(level: float) -> Fraction:
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """Return the least number of replacements that make x the p/q-quantile, the ceil(n p/q)-th smallest, for each x.
 
-    Let L be the number of values below x, a the number of values equal to x and G the number of values above x, with
-    the sum n. The number of replacements is ``max(0, L - (r - 1), G - (n - r))``, where ``r = max(1, ceil(n p/q))`` is
-    the rank of the quantile. The number would not be smaller if additions and removals were allowed, too, each counted
-    as one change. Proof: with ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if ``0 <= F < a``.
-    Replacing a value above x by x increases F by 1, and replacing a value below x by x increases a - F by 1. An
-    addition or a removal increases F, and a - F, by at most 1.
+    p/q is `level`. Let L be the number of values below x, a the number of values equal to x and G the number of values
+    above x, with the sum n. The number of replacements is ``max(0, L - (r - 1), G - (n - r))``, where ``r = max(1,
+    ceil(n p/q))`` is the rank of the quantile. The number would not be smaller if additions and removals were allowed,
+    too, each counted as one change. Proof: with ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if
+    ``0 <= F < a``. Replacing a value above x by x increases F by 1, and replacing a value below x by x increases a - F
+    by 1. An addition or a removal increases F, and a - F, by at most 1.
 
     Parameters
     ----------
@@ -92,18 +92,19 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """Return the least number of additions and removals that make x the p/q-quantile, for each x.
 
-    The quantile is defined as in `quantile_replacing`, so x must be one of the values: if it is not, it is added first,
-    and e = 1; otherwise e = 0. Let a be the number of values equal to x, and let ``F = (1 - p/q)(L + a) - (p/q) G``,
-    with L values below x and G values above x. x is the quantile if and only if ``0 <= F < a``. Removing a value above
-    x increases F by p/q, and adding a value x increases F by 1 - p/q. Removing a value below x increases a - F by 1 -
-    p/q, and adding a value x increases a - F by p/q. So one change increases F, or a - F, by at most M, the larger of
-    p/q and 1 - p/q. M is less than a, so no change leads from one side of the interval [0, a) to the other side. The
-    returned number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e otherwise.
+    p/q is `level`. The quantile is defined as in `quantile_replacing`, so x must be one of the values: if it is not, it
+    is added first, and e = 1; otherwise e = 0. Let a be the number of values equal to x, and let ``F = (1 - p/q)(L + a)
+    - (p/q) G``, with L values below x and G values above x. x is the quantile if and only if ``0 <= F < a``. Removing a
+    value above x increases F by p/q, and adding a value x increases F by 1 - p/q. Removing a value below x increases a
+    - F by 1 - p/q, and adding a value x increases a - F by p/q. So one change increases F, or a - F, by at most M, the
+    larger of p/q and 1 - p/q. M is less than a, so no change leads from one side of the interval [0, a) to the other
+    side. The returned number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e
+    otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
     a = equal + missing
-    F = (q - p) * (below + a) - p * above  # q times the F of the docstring
+    F = (q - p) * (below + a) - p * above  # q times F = (1 - p/q)(values up to x) - (p/q)(values above x)
     M = max(p, q - p)
     return missing + np.where(F < 0, -(F // M), np.where(q * a <= F, (F - q * a) // M + 1, 0))
 
@@ -121,7 +122,7 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
     Parameters
     ----------
     offsets : ndarray of int, shape (n,)
-        The values, in [0, top], in any order.
+        The values, in grid steps, in [0, top] and in any order.
     top : int
     level : Fraction
     kind : {"replace", "add_remove"}
@@ -202,13 +203,13 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 def lift_adding(gaps: IntArray) -> IntArray:
     """Return the least distance of the mean from the top of the grid after k values are added or removed.
 
-    k is 1, ..., n + 1. After r removals of the lowest values and k - r additions of the top, the distance is ``W_r / (n
-    + k - 2 r)``, where W_r is the sum of all gaps except the r largest. Removing one more value, in place of one
-    addition, reduces the distance if and only if ``2 W_r < w_r (n + k - 2 r)``, where w_r is the largest remaining gap.
-    The least k for which this inequality holds increases with r. So the best r for each k is found by binary search in
-    the increasing sequence of these least k. Changes without an addition are left out, because removals alone lead to
-    only finitely many means; so k >= 1 and r <= k - 1. The argument and the result (rounded up) are defined as in
-    `lift_replacing`.
+    k is 1, ..., n + 1. The gap of a value is its distance from the top. After r removals of the lowest values and k - r
+    additions of the top, the distance is ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r
+    largest. Removing one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k
+    - 2 r)``, where w_r is the largest remaining gap. The least k for which this inequality holds increases with r. So
+    the best r for each k is found by binary search in the increasing sequence of these least k. Changes without an
+    addition are left out, because removals alone lead to only finitely many means; so k >= 1 and r <= k - 1. The
+    argument and the result (rounded up) are defined as in `lift_replacing`.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)
@@ -235,7 +236,7 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
     Parameters
     ----------
     offsets : ndarray of int, shape (n,)
-        The values, in [0, top], in any order; n below 2^32 and top at most 2^30.
+        The values, in grid steps, in [0, top] and in any order; n below 2^32 and top at most 2^30.
     top : int
     kind : {"replace", "add_remove"}
         For "replace", k = 0, ..., n; for "add_remove", k = 1, ..., n + 1.

@@ -28,8 +28,8 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
-ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected points
-SLOW = 2.0**10  # largest rate for which a draw takes only seconds, even if the score is zero along a line segment
+ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
+SLOW = 2.0**10  # largest rate in the exponent for which a draw takes seconds, even if the score is zero along a segment
 WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
@@ -161,7 +161,7 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 
 
 class LocationBoxes:
-    """Sampler of `sample_geometric`: boxes that cover the grid, with lower bounds on the score.
+    """Rejection sampler near a geometric median: boxes cover the grid, with lower bounds on the norm of the score.
 
     Each draw divides some boxes into smaller boxes.
     """
@@ -194,9 +194,10 @@ class LocationBoxes:
 
 
 def _split(rows: DistinctRows, box: LocationBox) -> list[LocationBox]:
-    """Return the at most 2^d boxes obtained by halving every side of a box, each with its lower bound on the score.
+    """Return the at most 2^d boxes obtained by halving every side of a box, each with a bound on the norm of the score.
 
-    A side of one grid point is not halved. The bound of a box that is a single point is the score at this point.
+    A side of one grid point is not halved. The bound of a box that is a single point is the norm of the score at this
+    point.
     """
     middle = (box.low + box.high) >> 1
     sides = [[(a, m), (m + 1, b)] if a < b else [(a, b)] for a, m, b in zip(box.low, middle, box.high, strict=True)]

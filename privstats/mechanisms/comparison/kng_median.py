@@ -69,7 +69,7 @@ class KNGMedian(Mechanism):
 
 
 def score_distance(relation: Relation, dim: int, level: float) -> float:
-    """Return the sensitivity D of the score in `KNGMedian`: the largest change of its norm between two neighbours."""
+    """Return the sensitivity D: the largest change of the norm of the shortest subgradient between two neighbours."""
     if dim > 1:
         return relation.rows * (2.0 if relation.exchange else 1.0)
     return relation.rows * (1.0 if relation.exchange else max(level, 1 - level))

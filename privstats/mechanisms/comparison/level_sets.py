@@ -29,13 +29,14 @@ from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, las
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch and in the largest batch
-# corner covers are computed for the level sets ``s <= s0 + h`` with h = d (number of coefficients) times these factors
+# corner covers are computed for the level sets ``s <= s0 + h`` of the potential s with lower bound s0, at the heights
+# h = d (number of coefficients) times these factors
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
-# limit of the rate (a lower rate is more private); with 1e7 rows, float64 still resolves a density with this rate
+# largest rate of a density (a lower rate is more private); with 1e7 rows, float64 still resolves a density of this rate
 STEEP = 1e4
-# The level sets ``s <= s0 + h`` for all h above a limit are covered by the whole l1 ball. The limit is this number plus
-# the approximate h at which the ball becomes the cover of smallest volume. The number affects only the speed.
+# The level sets at all heights h above a limit are covered by the whole l1 ball. The limit is this number plus the
+# approximate h at which the ball becomes the cover of smallest volume. The number affects only the speed.
 FLAT = 40.0
 
 
@@ -43,6 +44,7 @@ FLAT = 40.0
 class LevelCells:
     """Cells of a density, each a shell ``inner < |theta|_1 <= t`` and a bin of heights ``h0 <= h < h1``.
 
+    A height is a difference between the potential (minus the log density) and its lower bound `floor` on the shell.
     `gamma`, `curve` and `rise` are the constants of the level set at height h1 (see `Cover`). All arrays have the shape
     (cells,).
     """
@@ -61,7 +63,8 @@ class LevelCells:
 class Union:
     """Rejection sampler of a density that is divided into cells: shells of the l1 ball with bins of heights.
 
-    Each cell has a cover, a set of known volume that contains the cell's level set (see the module's docstring).
+    A height is a difference between the potential (minus the log density) and its lower bound on the shell. Each cell
+    has a cover, a set of known volume that contains the cell's level set (see the module's docstring).
     """
 
     cells: LevelCells
@@ -75,9 +78,10 @@ class Union:
         """Return independent exact draws of theta, shape (size, d).
 
         The draws are the first `size` accepted members of a sequence of independent proposals; proposals are made in
-        batches only to save time. The comparison of the potential with s0 + h has a tolerance for the rounding errors
-        of both numbers. So the rejection ends even if the rounding error of the potential exceeds 1 (a factor of e in
-        the density). If the rounding error is small, the effect of the tolerance is negligible.
+        batches only to save time. A proposal is accepted if its potential is at most the lower bound s0 plus the drawn
+        height h; the comparison has a tolerance for the rounding errors of both numbers. So the rejection ends even if
+        the rounding error of the potential exceeds 1 (a factor of e in the density). If the rounding error is small,
+        the effect of the tolerance is negligible.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -113,9 +117,9 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
     This is the K-norm gradient mechanism of least squares (Reimherr and Awan 2019, Theorem 3.1), with the sensitivity
     of the gradient at theta itself, which is proportional to ``1 + |theta|_1``.
 
-    Let s be the potential, minus the exponent. On the shell ``t0 < |theta|_1 <= t1``, the inequality ``s <= r`` implies
-    ``||A theta - b|| <= r (1 + t1) / rate``, which defines a level set of the residual's norm. The module `covers` has
-    sets that contain this level set. Lower bounds of the residual's norm on the shell are
+    Let the potential s be minus the exponent of the density. On the shell ``t0 < |theta|_1 <= t1``, the inequality ``s
+    <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``, which defines a level set of the residual's norm. The
+    module `covers` has sets that contain this level set. Lower bounds of the residual's norm on the shell are
 
     * ``b'y - t1 |A'y|_inf`` for any y of dual norm 1, by weak duality;
     * ``(t0 - |theta_0|_1) / kappa - ||A theta_0 - b||`` for any theta_0, if ``|theta|_1 <= kappa ||A theta||``.
@@ -145,7 +149,7 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
 
 
 def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
-    """Return the sampler of `sample_gradient`: log density ``-rate ||A theta - b|| / (1 + |theta|_1) + constant``."""
+    """Return a sampler on the l1 ball with log density ``-rate ||A theta - b|| / (1 + |theta|_1)`` plus a constant."""
     d = len(b)
     edges = shells(d, radius)
     inner, outer = edges[:-1].copy(), edges[1:]
@@ -209,12 +213,12 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
 
 def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
-    """Return the sampler of `sample_loss`: log density ``-rate (theta'A theta / 2 - b'theta) + constant``."""
+    """Return a sampler on the l1 ball with log density ``-rate (theta'A theta / 2 - b'theta)`` plus a constant."""
     d = len(b)
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
     B = root[:, None] * vectors.T
-    # The roots of the eigenvalues are raised to a lower limit, so that a division by them is possible if A is singular.
+    # The roots of A's eigenvalues are raised to a lower limit, so that a division by them is possible if A is singular.
     # The bounds on the loss below hold for any point p of the ball.
     lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
@@ -252,6 +256,8 @@ def lay_out(
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
     """Divide shells and the range of heights into cells, and choose the smallest cover of each cell.
+
+    A height is a difference between the potential (minus the log density) and its lower bound on a shell.
 
     Parameters
     ----------
@@ -313,7 +319,10 @@ def shells(d: int, radius: float) -> FloatArray:
 
 
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
-    """Return ``b'y - t |A'y|_inf`` minus its rounding error: a lower bound of ||A theta - b|| for |theta|_1 <= t."""
+    """Return ``b'y - t |A'y|_inf`` minus its rounding error: a lower bound of ||A theta - b|| for |theta|_1 <= t.
+
+    The bound holds for every vector y of dual norm at most 1.
+    """
     slack = 4.0 * (len(b) + 4) * ULP
     value = float(b @ y) - slack * float(np.abs(b) @ np.abs(y))
     return value - t * (float(np.abs(A.T @ y).max()) + slack * float((np.abs(A).T @ np.abs(y)).max()))

@@ -21,8 +21,8 @@ from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
-# The entries of the vector a (`RowHolder`) are rounded to multiples of about 2^-15 sqrt(noise sd), so that products of
-# two entries are multiples of a step of about 2^-30 noise sds.
+# A person sends the products of two entries of a vector a, plus noise. The entries are rounded to multiples of about
+# 2^-15 sqrt(noise sd), so that the products are multiples of a step of about 2^-30 noise sds.
 FACTOR_BITS = 15
 SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise's scale; between them, sums of answer and noise are exact
 
@@ -53,7 +53,8 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
 class RowHolder:
     r"""Noisy answers of one person, the holder of a row (x, y), about any theta; each answer satisfies mu-GDP.
 
-    Let ``r = y - x'theta``, ``psi = clip(r, -c, c)`` and ``w = min(1, C^2 / |x|^2)``. An answer is one of the following
+    Let ``r = y - x'theta`` be the residual, ``psi = clip(r, -c, c)`` the clipped residual, and ``w = min(1, C^2 /
+    |x|^2)`` the weight of the row, with the thresholds c = `clip` and C = `length`. An answer is one of the following
     vectors plus normal noise:
 
     - `score`: ``-w psi x``. Its norm is at most B = c C, so the scores of two rows differ by at most 2 B (this bound is
@@ -105,11 +106,11 @@ class RowHolder:
         return 2 * self.bound / self.mu
 
     def curvature_sd(self, p: int) -> FloatArray:
-        """Return the standard deviations of the noise in the answer `curvature`, shape (p (p + 1) / 2,)."""
+        """Return the noise sds in the answer `curvature`, a Hessian's upper triangle, shape (p (p + 1) / 2,)."""
         return _triangle_sd(p, self.length, self.mu)
 
     def square_sd(self, p: int) -> FloatArray:
-        """Return the standard deviations of the noise in the answer `square`, shape (p (p + 1) / 2,)."""
+        """Return the noise sds in the answer `square`, a matrix s s' of scores s, shape (p (p + 1) / 2,)."""
         return _triangle_sd(p, self.bound, self.mu)
 
     def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:

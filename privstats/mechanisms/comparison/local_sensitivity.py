@@ -47,7 +47,8 @@ def ladder(
     W(l) bounds the change of the quantile if l rows change.
 
     Above level l = REACH, the interval is the whole range. Above level l = SLIDING, the sliding intervals are replaced
-    by the interval [y_(m - l), y_(m + l)], which contains all of them. The result is a ladder in both cases.
+    by the interval [y_(m - l), y_(m + l)] of the sorted values y around the quantile y_m, which contains all of them.
+    The result is a ladder in both cases.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
 def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
     """Return the log of the smooth sensitivity ``max_q moves[q] e^(-beta q)`` for each beta, shape (betas,).
 
-    ``moves[q]`` bounds the change of the quantile if one unit changes, at data sets that differ in q units.
+    ``moves[q]`` bounds the change of the quantile if one unit changes, at data sets that differ from the given data in
+    q units.
     """
     q = np.flatnonzero(np.diff(moves, prepend=-1.0) > 0)
     with np.errstate(divide="ignore"):
@@ -105,8 +107,8 @@ def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
 def distance(moves: FloatArray, eta: float) -> float:
     """Return the distance of the nearest data set at which one unit may change the quantile by more than eta.
 
-    ``moves[q]`` bounds the change of the quantile if one unit changes, at data sets that differ in q units. The
-    returned distance is the smallest q with ``moves[q] > eta``, or inf if no bound exceeds eta.
+    ``moves[q]`` bounds the change of the quantile if one unit changes, at data sets that differ from the given data in
+    q units. The returned distance is the smallest q with ``moves[q] > eta``, or inf if no bound exceeds eta.
     """
     return float(np.searchsorted(moves, eta, side="right")) if eta < moves[-1] else math.inf
 

@@ -6,12 +6,12 @@ used if a certificate proves the bound. Otherwise the same steps are taken in ex
 says that their number is finite. No exception is raised.
 
 The steps are those of Wolfe's algorithm (1976, "Finding the nearest point in a polytope", Mathematical Programming 11).
-The ball is the convex hull of the atoms ``+-radius e_j``. A corral is an affinely independent set of atoms whose convex
-hull contains, in its relative interior, the minimiser over its affine hull. As long as adding an atom to the corral
-lowers the minimum, the atom is added, and atoms whose weight would become negative are removed. The added atom lies
-outside the affine hull, so the corral stays independent, and the next minimum is strictly lower. So no corral is
-repeated, and there are finitely many corrals. The argument also holds if several atoms lower the minimum equally, or if
-several weights become negative at the same point.
+The ball is the convex hull of the atoms ``+-radius e_j``, with the unit vectors e_j. A corral is an affinely
+independent set of atoms whose convex hull contains, in its relative interior, the minimiser over its affine hull. As
+long as adding an atom to the corral lowers the minimum, the atom is added, and atoms whose weight would become negative
+are removed. The added atom lies outside the affine hull, so the corral stays independent, and the next minimum is
+strictly lower. So no corral is repeated, and there are finitely many corrals. The argument also holds if several atoms
+lower the minimum equally, or if several weights become negative at the same point.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ def minimise_on_l1_ball(
 ) -> FloatArray:
     """Return an approximate minimiser of ``theta' (A + gamma I) theta / 2 - (b - tilt)' theta`` over the l1 ball.
 
-    Let theta* be the exact minimiser. For every input, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)``;
-    this bound includes the rounding errors of A + gamma I and of b - tilt in float64. The bound is proved by the
-    certificate of `residual`, or theta is theta* rounded to float64, with an error of at most ``2^-53 radius``.
+    Let theta* be the exact minimiser, and lambda_min the smallest eigenvalue. For every input, ``|theta - theta*|_2 <=
+    tolerance / lambda_min(A + gamma I)``; this bound includes the rounding errors of A + gamma I and of b - tilt in
+    float64. The bound is proved by the certificate of `residual`, or theta is theta* rounded to float64, with an error
+    of at most ``2^-53 radius``.
 
     Parameters
     ----------
@@ -78,10 +79,10 @@ def minimise_on_l1_ball(
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
     r"""Return an upper bound of ``lambda_min |theta - theta*|_2``, with rounding errors; inf or NaN if there is none.
 
-    theta* is the exact minimiser, and lambda_min the smallest eigenvalue of A. b is a computed difference, and `size_b`
-    is the sum of the absolute values of its two terms, so the rounding error of b is at most UNIT times `size_b`. The
-    rounding error of a diagonal entry of A is at most UNIT times the entry, because the entry is a sum of positive
-    numbers.
+    theta* is the exact minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, and lambda_min the smallest
+    eigenvalue of A. b is a computed difference, and `size_b` is the sum of the absolute values of its two terms, so the
+    rounding error of b is at most UNIT times `size_b`. The rounding error of a diagonal entry of A is at most UNIT
+    times the entry, because the entry is a sum of positive numbers.
 
     Let lambda >= 0 be the multiplier of the constraint. Let theta' = theta if theta lies in the ball and lambda = 0;
     otherwise let ``theta' = theta radius / |theta|_1``. Let g be a subgradient of the l1 norm at theta; g is also a
@@ -119,8 +120,8 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
 
     Wolfe's steps (`wolfe`) are taken in float64. The result is usually close to the minimiser, but this is not certain.
     """
-    # A is scaled so that its largest entry is about 1, like the entries of the constraint; this improves the condition
-    # number
+    # A is scaled so that its largest entry is about 1, like the coefficients of the constraint; this improves the
+    # condition number
     shift = -math.frexp(float(np.abs(A).max()))[1]
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
@@ -183,7 +184,7 @@ def wolfe(
         solution = solve(system, right)
         wanted, multiplier = solution[:-1], solution[-1]
         out = (wanted <= 0).nonzero()[0]
-        if len(out) and step != most:  # move toward the minimiser on the affine hull, within the convex hull
+        if len(out) and step != most:  # move toward the minimiser on the atoms' affine hull, in their convex hull
             ratios = [weights[k] / (weights[k] - wanted[k]) if weights[k] > 0 else 0 for k in out]
             weights = weights + min(ratios) * (wanted - weights)
             weights[out[ratios.index(min(ratios))]] = 0

@@ -78,13 +78,13 @@ class NoisySGD(Mechanism):
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
     the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. A missing row adds zero,
     which lies in the ball: a number without a row is drawn like any other number. So the noisy sum is G_(1 / sigma)-DP
-    if the drawn numbers are known, and C_q(G_(1 / sigma))-DP, q = m / n, if they are not (Theorem 4.2, for neighbours
-    that replace a row and samples of fixed size). *T steps* together have the T-fold product of this trade-off
-    function, since each step may depend on earlier noisy sums (Theorem 3.2); theta_T is a function of the noisy sums.
-    The drawn numbers and the other iterates are not released. sigma is the noise multiplier for which the product
-    satisfies (eps, delta): `noise_multiplier`. *Rounding*: gradients are rounded toward zero on a public grid and added
-    as whole numbers, with noise as a whole number (`add_noise`): theta is computed from noisy sums on a public grid,
-    and its own rounding is post-processing.
+    (Gaussian DP with mu = 1 / sigma) if the drawn numbers are known, and C_q(G_(1 / sigma))-DP (the same with
+    subsampling at the rate q = m / n) if they are not (Theorem 4.2, for neighbours that replace a row and samples of
+    fixed size). *T steps* together have the T-fold product of this trade-off function, since each step may depend on
+    earlier noisy sums (Theorem 3.2); theta_T is a function of the noisy sums. The drawn numbers and the other iterates
+    are not released. sigma is the noise multiplier for which the product satisfies (eps, delta): `noise_multiplier`.
+    *Rounding*: gradients are rounded toward zero on a public grid and added as whole numbers, with noise as a whole
+    number (`add_noise`): theta is computed from noisy sums on a public grid, and its own rounding is post-processing.
 
     The law of a subsample does not depend on which number a row has. So the rows that are present have the first
     numbers, and missing rows have the last numbers. If there were more than n rows, each row would have a number, and

@@ -16,7 +16,7 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 
-PART_OF_RANGE = 64  # the default of eta is the public range divided by 64
+PART_OF_RANGE = 64  # default of eta, the declared change of the quantile by one unit: the public range divided by 64
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,10 @@ class ProposeTestRelease(Mechanism):
     """Release the quantile with noise Lap(2 eta / eps), if a noisy distance shows that the quantile is stable.
 
     The answer is NaN if ``A + Lap(2 / eps)`` is at most the threshold ``log(1 / (2 delta)) / (eps / 2)``; the threshold
-    is 0 if delta > 1/2. Here A is the distance, in rows (or persons), to the nearest data set at which one unit changes
-    the quantile by more than eta (`local_sensitivity`). eta is declared; its default is (high - low) / 64. The proof of
-    privacy includes the missing answer as one of the outcomes.
+    is 0 if delta > 1/2. Lap(s) denotes Laplace noise of scale s. A is the distance, in rows (or persons), to the
+    nearest data set at which one unit changes the quantile by more than eta (`local_sensitivity`). The bound eta on
+    this change is declared; its default is (high - low) / 64, with the public range [low, high]. The proof of privacy
+    includes the missing answer as one of the outcomes.
 
     Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If
     one unit changes the quantile at a data set by at most eta, the test is (eps / 2)-DP and the answer is (eps / 2)-DP.

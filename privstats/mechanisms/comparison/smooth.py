@@ -19,7 +19,7 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # limit of delta: for a smaller delta, there may be no pair (alpha, beta) of shift and log ratio
+LEAST_DELTA = 1e-100  # below this delta, there may be no shift alpha and log ratio beta of scales with the guarantee
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
@@ -92,7 +92,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return two public arrays: shifts alpha, and log ratios beta of scales; each pair satisfies the guarantee."""
+        """Return public arrays of shifts alpha and log ratios beta of noise scales; each pair meets the guarantee."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
@@ -123,7 +123,8 @@ class SmoothCauchy(Smooth):
 
     Privacy: `Smooth`, with the largest log ratio of two Cauchy densities, computed exactly (`admissible.cauchy`).
     Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3,
-    use alpha = beta = eps / 6. This satisfies the guarantee, but the noise is six times as large at the same beta.
+    use eps / 6 for the shift alpha and for the log ratio beta of scales. This satisfies the guarantee, but the noise is
+    six times as large at the same beta.
     """
 
     label = "smooth cauchy"
@@ -161,9 +162,9 @@ class SmoothLaplace(Smooth):
 class SmoothLaplaceLN(Smooth):
     """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
 
-    Privacy: `Smooth`, with Bun and Steinke (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is
-    e^(sigma Y), where Y is normal with variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so
-    that sigma would count twice.
+    beta is a bound on the log ratio of the noise scales of two neighbours. Privacy: `Smooth`, with Bun and Steinke
+    (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), where Y is normal with
+    variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so that sigma would count twice.
     """
 
     label, needs_delta = "smooth laplaceln", True
@@ -181,9 +182,10 @@ class SmoothLaplaceLN(Smooth):
 class SmoothGaussian(Smooth):
     """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta).
 
-    Privacy: `Smooth`, with `admissible.gaussian`. Normal noise of scale 2 S_beta / eps, as in some lecture notes, does
-    not satisfy (eps, delta)-DP: the scale lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith
-    (2007). With this factor, delta is far below its target; `admissible.gaussian` needs less noise.
+    Privacy: `Smooth`, with `admissible.gaussian`. Normal noise of scale 2 S_beta / eps, with the smooth sensitivity
+    S_beta, as in some lecture notes, does not satisfy (eps, delta)-DP: the scale lacks the factor 5 sqrt(2 ln(2 /
+    delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, delta is far below its target;
+    `admissible.gaussian` needs less noise.
     """
 
     label, needs_delta = "smooth gaussian", True

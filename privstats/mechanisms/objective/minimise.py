@@ -1,11 +1,12 @@
 r"""Minimisers of a sum of row losses, a ridge and a linear term, with a proved bound on their numerical error.
 
-``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is gamma-strongly convex, so that
-``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma``. Convergence is never assumed: the result of Newton's method in
-float64 is accepted only if a bound of the gradient, rounding included, proves that the result is close enough.
-Otherwise the gradient is computed in decimal arithmetic, with enough digits to make its rounding error far smaller than
-the tolerance; the theorem below shows that the number of steps is finite. No data set causes an error, not even
-separated or constant responses.
+``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is the sum of the losses l of the
+rows (weight w_i, predictors x_i, offset o_i, response y_i), a ridge penalty and a linear term. It is gamma-strongly
+convex, so that ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma`` for its minimiser theta* and any theta. Convergence
+is never assumed: the result of Newton's method in float64 is accepted only if a bound of the gradient, rounding
+included, proves that the result is close enough. Otherwise the gradient is computed in decimal arithmetic, with enough
+digits to make its rounding error far smaller than the tolerance; the theorem below shows that the number of steps is
+finite. No data set causes an error, not even separated or constant responses.
 
 The bound on the rounding error grows with the number of rows. The curvature of f also grows, but gamma is fixed. So for
 many rows the proof uses the curvature of f near theta in place of gamma (`curved_enough`): let m be at most the
@@ -42,7 +43,7 @@ ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays
 SCORE_BITS = 49  # scores are rounded to about 2^-49 of their bound; a sum over a batch is at most 2^62 rounding steps
 HESSIAN_BITS = 20  # factors of Hessian entries are rounded to about 2^-20 of their bound; sums over a batch are exact
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
-CLOSE = 0.1  # a Newton step is halved if the slope along the step, at its end, exceeds this share of the initial slope
+CLOSE = 0.1  # a Newton step is halved if the objective's slope at its end exceeds this share of the initial slope
 DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
 SPARE_DIGITS = 40  # number of digits beyond the tolerance: rounding errors stay negligible in sums of 10^15 rows
 
@@ -50,7 +51,12 @@ Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a funct
 
 
 class BoundedLosses(Protocol):
-    """Interface of the rows' loss and of the bounds that the privacy theorem requires (see `WeightedLosses`)."""
+    """Interface of the rows' loss and of the bounds that the privacy theorem requires (see `WeightedLosses`).
+
+    For rows with weight w and m predictors x, `radius` bounds w |x| in the norm `geometry`, `longest` bounds |x|_2, and
+    `curvature` bounds w |x|_2^2, times a factor of at most 1 that depends on the response. `offset` is the range of the
+    offsets.
+    """
 
     @property
     def m(self) -> int: ...
@@ -145,13 +151,14 @@ class Tilted:
         The rows are read once. `errors`, shape (2,), has two sums over rows that are needed for the bound and do not
         depend on theta. They are computed at the first call, and can be given to later calls.
 
-        The bound: Let u = 2^-53. The rounding error of a linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)``
-        (Higham 2002, section 3.1). The error of a slope is at most this number times the largest curvature, plus
-        `slope_error` u. The error of a score is at most the error of the slope times ``w |x|``, plus three rounding
-        errors and half a `step` per entry. So the bound for the score of a row is ``(a + b |theta|) u``, with a and b
-        independent of theta, plus half a `step` per entry. The two numbers in `errors` are the sum of a and the sum of
-        b over the rows. A factor of 1.1 covers terms of order u^2. Half a `step` per entry, added once to the sum over
-        the rows, covers the rounding of numbers near zero.
+        The bound: let u = 2^-53, and let a row have the weight w, the predictors x and the offset o, with d
+        coefficients. The rounding error of a linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
+        2002, section 3.1). The error of a slope is at most this number times the largest curvature, plus `slope_error`
+        u. The error of a score is at most the error of the slope times ``w |x|``, plus three rounding errors and, per
+        entry, half a `step` of the grid of scores. So the bound for the score of a row is ``(a + b |theta|) u``, with a
+        and b independent of theta, plus half a `step` per entry. The two numbers in `errors` are the sum of a and the
+        sum of b over the rows. A factor of 1.1 covers terms of order u^2. Half a `step` per entry, added once to the
+        sum over the rows, covers the rounding of numbers near zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -168,8 +175,9 @@ class Tilted:
 def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
     """Return an approximation theta of the minimiser theta* of the objective f, with a proved error bound.
 
-    The bound is ``|theta - theta*|_2 <= tolerance / gamma``. If float64 is too coarse for this bound, the bound is
-    ``tolerance / gamma`` plus the rounding error of theta in float64, ``2^-53 |theta|_2``.
+    The bound is ``|theta - theta*|_2 <= tolerance / gamma``, where gamma is the coefficient of the ridge penalty in f.
+    If float64 is too coarse for this bound, the bound is ``tolerance / gamma`` plus the rounding error of theta in
+    float64, ``2^-53 |theta|_2``.
 
     Parameters
     ----------
@@ -199,7 +207,8 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
     """Return the best point of Newton's method in float64, and whether this point is proved to be accurate enough.
 
-    The proof uses the gradient at the point, or the curvature of f near the point (see the module's docstring).
+    The proof uses the gradient at the point, or the curvature of the objective f near the point (see the module's
+    docstring).
     """
     theta = step = np.zeros(len(f.tilt))
     best, least, most, start, errors = theta, math.inf, math.inf, 0.0, None
@@ -213,7 +222,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             return theta, True
         if not math.isfinite(size) or size <= wrong / 8:  # the gradient may be rounding error alone
             break
-        if float(gradient @ step) > CLOSE * start:  # the step is too long, or too inexact
+        if float(gradient @ step) > CLOSE * start:  # the last Newton step was too long, or too inexact
             step, start = step / 2, start / 2
             theta = theta - step
         else:
@@ -223,16 +232,16 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 
 
 def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
-    """Return whether the curvature of f near theta proves that the minimiser lies within r of theta, in one pass.
+    """Return whether the objective's curvature near theta proves that its minimiser lies within r of theta.
 
-    `bound` is an upper bound of the norm of the gradient at theta. At every point within r of theta, the linear
-    predictor of a row differs by less than a number `reach` from the linear predictor that is computed at theta (Higham
-    2002, section 3.1). So the Hessian of the losses at these points is at least the sum of vv' over the rows, where v
-    is the row's x times ``sqrt(w c)``, w is the row's weight, and c is a lower bound of the loss's second derivative
-    within `reach` of the computed linear predictor. Write v = z - e, with z a multiple of a grid step `root` and the
-    entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a`` for any a > 0, here 1 / 16, and |e|^2 <= d
-    root^2 / 4. The bound that follows for the sum of 16 ee' over the rows is multiplied by 4 and subtracted; the factor
-    4 covers rounding.
+    The rows are read once. `bound` is an upper bound of the norm of the gradient of f at theta, a vector of d
+    coefficients. At every point within r of theta, the linear predictor of a row differs by less than a number `reach`
+    from the linear predictor that is computed at theta (Higham 2002, section 3.1). So the Hessian of the losses at
+    these points is at least the sum of vv' over the rows, where v is the row's predictors x times ``sqrt(w c)``, w is
+    the row's weight, and c is a lower bound of the loss's second derivative within `reach` of the computed linear
+    predictor. Write v = z - e, with z a multiple of a grid step `root` and the entries of e at most root / 2. Then
+    ``vv' >= zz' / (1 + a) - ee' / a`` for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. The bound that follows for
+    the sum of 16 ee' over the rows is multiplied by 4 and subtracted; the factor 4 covers rounding.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -248,19 +257,21 @@ def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
 
 
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
-    """Return the minimiser of f, within the tolerance; gradients are computed in decimal arithmetic.
+    """Return the minimiser of the objective f, with gradients computed in decimal arithmetic.
 
-    The steps begin at `start`, and the result is rounded to float64.
+    The steps begin at `start` and end when the norm of the gradient is at most half of `tolerance`. The result is
+    rounded to float64.
     """
     tilt, within, loss = [Decimal(value) for value in f.tilt.tolist()], f.within, f.within.loss
     d, gamma, enough, digits = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2, digits_for(within, tolerance)
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
     found = f.scan(Derivatives(Steepest(loss), start, 1.0, root, False))
     many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d), dtype=object)), *found, strict=True))
-    # `steep` is an upper bound of the Hessian at every theta. Write a row v = z + e, with z a multiple of root and the
-    # entries of e at most root / 2. Then vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a > 0, here 1 / 16, and |e|^2
-    # <= d root^2 / 4. So the sum of 17 ee' over n rows (`many`) is at most 17 n d root^2 / 4. The term added for this
-    # sum is four times this bound, to cover rounding.
+    # `steep` is an upper bound of the Hessian of f at every theta. Let v be a row's x times the root of (weight times
+    # largest curvature). Write v = z + e, with z a multiple of root and the entries of e at most root / 2. Then vv' <=
+    # (1 + a) zz' + (1 + 1 / a) ee' for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. So the sum of 17 ee' over n
+    # rows (`many`) is at most 17 n d root^2 / 4. The term added for this sum is four times this bound, to cover
+    # rounding.
     steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 
@@ -288,10 +299,11 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
     """Return a number of decimal digits for which the rounding error of the gradient is far below the tolerance.
 
-    A score has a norm of at most ``radius max_slope``. It is computed with a relative rounding error, and then rounded
-    to a multiple of ``10^-digits``. Over n rows, these errors add up to about ``n d 10^-digits max(1, radius
-    max_slope)``. Rounding errors of the linear predictor can make the sum n times as large, since theta has a norm of
-    at most ``n radius max_slope / gamma``.
+    A row's score has a norm of at most ``radius max_slope``, the product of the bounds on the norm of its weighted
+    predictors and on the slope of its loss. It is computed with a relative rounding error, and then rounded to a
+    multiple of ``10^-digits``. Over n rows with d coefficients, these errors add up to about ``n d 10^-digits max(1,
+    radius max_slope)``. Rounding errors of the linear predictor can make the sum n times as large, since theta has a
+    norm of at most ``n radius max_slope / gamma``, with the coefficient gamma of the ridge.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)
     return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))
@@ -304,19 +316,25 @@ class Steepest:
     loss: RowLoss
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros, and the largest second derivative of the loss in eta at each response y, shape (n,) each."""
+        """Return zeros, and the loss's largest second derivative in the linear predictor at each y, shape (n,) each."""
         return np.zeros_like(eta), self.loss.steepest(y)
 
 
 @dataclass(frozen=True)
 class Flattest:
-    """A substitute for a loss: first derivative 0, and a lower bound of the original loss's second derivative."""
+    """A substitute for a loss: first derivative 0, and a lower bound of the original loss's second derivative.
+
+    The lower bound holds for all linear predictors within the distance `reach` of the given linear predictor.
+    """
 
     loss: RowLoss
     reach: float
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros, and lower bounds of the loss's second derivative on [eta - reach, eta + reach], shape (n,)."""
+        """Return zeros, and lower bounds of the loss's second derivative on [eta - reach, eta + reach], shape (n,).
+
+        `eta` has the linear predictors of n rows, and `y` their responses.
+        """
         return np.zeros_like(eta), self.loss.least_curvature(eta, y, self.reach)
 
 

@@ -18,7 +18,7 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
 GUARD = 0.01  # share of the budget for the guard: noise that covers the numerical error of the minimiser
-LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of theta
+LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of the coefficients theta
 FARTHEST = 2.0**13  # largest norm of the coefficient vector; longer vectors are shortened to this norm
 # allowance for 16 rounding errors of numbers up to `FARTHEST`: coefficients, shortening, sum with the guard's noise
 ROUNDING = 2.0**-49 * FARTHEST
@@ -45,7 +45,7 @@ class TiltLaw:
     log_concave = True
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws of the random linear term b, shape (size, m)."""
+        """Return `size` independent draws of the random linear term b, which has m coordinates, shape (size, m)."""
         return self.noise.sample(rng, size)
 
     def variance(self) -> FloatArray:
@@ -53,7 +53,7 @@ class TiltLaw:
         return self.noise.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix of ``onto @ b``, shape (q, q), with the random linear term b."""
+        """Return the covariance matrix, shape (q, q), of ``onto @ b``, for a (q, m) matrix and the linear term b."""
         return self.noise.covariance(onto)
 
 
@@ -61,8 +61,10 @@ class TiltLaw:
 class ObjectivePerturbation(Mechanism):
     """Release the minimiser t of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is a draw of K-norm noise.
 
-    Privacy: eps. The share `GUARD` of eps is for the guard below. Let e be the remaining eps, divided by the largest
-    number of rows of a unit, since a ratio of determinants is bounded row by row.
+    The sum is over the rows: w is a row's weight, x its predictors, o its offset, y its response, and l its loss; gamma
+    is the coefficient of the ridge penalty. Privacy: eps. The share `GUARD` of eps is for the guard below. Let e be the
+    remaining eps, divided by the largest number of rows of a privacy unit, since a ratio of determinants is bounded row
+    by row.
 
     The losses are convex on all of R^m, and their slopes are Lipschitz functions. So t is a function of b, with an
     inverse b(t), and both functions are Lipschitz. The density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)``

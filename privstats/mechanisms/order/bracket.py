@@ -25,17 +25,18 @@ from privstats.mechanisms.order.joint import Parts, Window
 from privstats.mechanisms.order.ranked import Ranked
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-RARE = 30.0  # boundaries outside the window of ranks are proposed with probability at most about exp(-RARE)
+RARE = 30.0  # boundaries outside the window around the target ranks are proposed with probability <= about exp(-RARE)
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
-    """Return J = 2 or 3 ordered random boundaries, shape (J,), whose ranks are near the target ranks `targets`.
+    """Return J = 2 or 3 ascending random numbers, shape (J,), whose ranks among the values are near `targets`.
 
-    The targets are multiples of `FINE`, 2^-20, so that rank errors are exact in float64. Only values in a window of
-    ranks are sorted. The region outside the window is proposed with probability proportional to an upper bound of its
-    mass, and accepted with a probability equal to the ratio of its mass to the bound. If the region is rejected, the
-    boundaries are drawn from the law over all values, which is also the law of a sampler that repeats proposals until a
-    proposal is accepted. So the draw is exact for every window.
+    The density of the numbers (boundaries) is proportional to exp(-rate times the largest of the J absolute rank
+    errors). The target ranks are multiples of `FINE`, 2^-20, so that rank errors are exact in float64. Only values in a
+    window of ranks around the targets are sorted. The region outside the window is proposed with probability
+    proportional to an upper bound of its mass, and accepted with a probability equal to the ratio of its mass to the
+    bound. If the region is rejected, the boundaries are drawn from the law over all values, which is also the law of a
+    sampler that repeats proposals until a proposal is accepted. So the draw is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -60,11 +61,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes for the boundaries x_1, ..., x_J: a product of J intervals (sides) for each of the m increasing radii `r`.
+    """Boxes for the drawn numbers x_1, ..., x_J: a product of J intervals (sides) for each of m increasing radii `r`.
 
     Side j of box i extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J, m)). It consists of the numbers whose
-    rank error for target j is at most the radius. The ends of sides are whole numbers (of parts of grid cells), so that
-    the lengths of sides are computed exactly, before they are converted to floats.
+    rank differs from target rank j by at most the radius. The ends of sides are whole numbers (of parts of grid cells),
+    so that the lengths of sides are computed exactly, before they are converted to floats.
     """
 
     r: FloatArray

@@ -44,7 +44,7 @@ from privstats.numerics.law import FloatArray, IntArray, Rng
 HEAPED = 0.03
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # terms below exp(-NEGLIGIBLE) < 2^-64 times a sum do not change the sum in float64
-PART_BITS = 62  # log2 of the largest number of parts of all cells together
+PART_BITS = 62  # log2 of the largest number of parts of all grid cells together
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Targets:
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
-        """Return minus the log density, ``sum_j rates_j |e_(j+1) - e_j|``, of J boundaries with rank errors e."""
+        """Return minus the log density of J boundaries with rank errors e, ``sum_j rates_j |e_(j+1) - e_j|``."""
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
@@ -188,9 +188,9 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # relative to the log density at the targets, the log density outside the windows is lower by at least 2 width
-        # rate, and the log density at the whole ranks nearest to the targets is lower by `nearest`; the width is chosen
-        # so that the mass outside the windows is small
+        # compared with the log density at the targets, the log density outside the windows is lower by at least 2 width
+        # times the smallest rate, and at the whole ranks nearest to the targets it is lower by `nearest`; the width is
+        # chosen so that the mass outside the windows is small
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -207,10 +207,11 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return J boundaries drawn from the envelope (see `Targets.excess`), and the index of each boundary's gap.
+    """Return J boundaries drawn from the envelope of their density, and the index of each boundary's gap.
 
-    The boundaries and the sorted `values` are given as the numbers of the parts in which they lie (`Parts`). `ranks`,
-    shape (len(values) + 1,), are the ranks of the gaps between the values.
+    The envelope is the density at clamped rank errors, an upper bound (`Targets.excess`). The boundaries and the sorted
+    `values` are given as the numbers of the parts in which they lie (`Parts`). `ranks`, shape (len(values) + 1,), are
+    the ranks of the gaps between the values.
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
@@ -318,10 +319,10 @@ def in_gaps(
     """Return the log of the total weight of all placements of j boundaries with boundary j in gap i, shape (K,).
 
     This is ``leave[j]`` of `forward_pass`, with j = len(errors), computed from the sums for fewer boundaries. For gap i
-    it is the logarithm of a sum of j terms; term m is for m boundaries in the gap, m = 1, ..., j. Because of
-    ``(s + m - 1)! >= s! m!`` for s >= 1, the sum of the terms for m and more boundaries is at most ``exp(leave[j - m +
-    1][i]) length^(m - 1) / m!``, multiplied by the factor for m - 1 empty cells. If this bound is negligible in most
-    gaps, further terms are computed only for the remaining gaps.
+    it is the logarithm of a sum of j terms; term m is for m boundaries in the gap, m = 1, ..., j. Because of ``(s + m -
+    1)! >= s! m!``, with s >= 1 the number of the first j - m + 1 boundaries in the gap, the sum of the terms for m and
+    more boundaries is at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, multiplied by the factor for m - 1
+    empty cells. If this bound is negligible in most gaps, further terms are computed only for the remaining gaps.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -394,9 +395,10 @@ def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArr
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for k = 0, ..., K - 1.
 
-    The arrays have the length K, and `before` and `after` ascend. For each k, the terms with ``before_i <= after_k``
-    have the first indices, and the remaining terms have a range of indices that ends at k. No sum is computed as a
-    difference of cumulative sums, which would lose digits.
+    The arrays have the length K, the number of gaps: `x` has log weights, and `before` and `after` have the ascending
+    rank errors of two neighbouring boundaries. For each k, the terms with ``before_i <= after_k`` have the first
+    indices, and the remaining terms have a range of indices that ends at k. No sum is computed as a difference of
+    cumulative sums, which would lose digits.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)

@@ -46,10 +46,11 @@ class Range(Protocol):
 class Rank(Mechanism):
     """Choose one number, or several numbers jointly, with a density that decreases with the errors of their ranks.
 
-    Privacy: eps (McSherry and Talwar 2007, Theorem 6). Each changed row changes the error by at most S, and neighbours
-    differ in at most `rows` rows (triangle inequality along a chain of data sets). So the exponent ``eps error / (2 S
-    rows)`` changes by at most eps / 2, and the log normaliser changes by at most eps / 2, too. Neighbouring relation:
-    the relation of the query. The draw is exact (`rank_sampler`, `joint`), on a public grid.
+    Privacy: eps (McSherry and Talwar 2007, Theorem 6). Each changed row changes the error of the ranks, defined below,
+    by at most S, and neighbours differ in at most `rows` rows (triangle inequality along a chain of data sets). So the
+    exponent ``eps error / (2 S rows)`` changes by at most eps / 2, and the log normaliser changes by at most eps / 2,
+    too. Neighbouring relation: the relation of the query. The draw is exact (`rank_sampler`, `joint`), on a public
+    grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x. Let R
     be the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high), with the sorted values
@@ -165,7 +166,7 @@ class Rank(Mechanism):
             known = np.where(kept, drawn[:, 1], np.nan)
             below, above = np.fmax.accumulate(known), np.fmin.accumulate(known[::-1])[::-1]
             drawn[~kept, 1] = others.drawing(values, part, within, relation)(rng)
-            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # quantiles do not cross
+            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # so that the quantiles ascend
         return drawn.ravel()
 
 

@@ -24,7 +24,8 @@ class RankErrors:
     Parameters
     ----------
     rate : float
-        Rate at which the log density decreases with ``max_j |e_j|`` or with ``sum_j |e_j - e_(j-1)|`` (see `largest`).
+        Rate at which the log density decreases with ``max_j |e_j|`` or with ``sum_j |e_j - e_(j-1)|`` (see `largest`),
+        where e_j is the rank error of the j-th number.
     J : int
         Number of jointly drawn numbers.
     largest : bool
@@ -59,14 +60,14 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Return the variance of one increment of a Laplace bridge (see `sample`) with rate 1."""
+        """Return the variance of one increment e_j - e_(j-1) of a Laplace bridge with rate 1."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
-        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # (sum of squared increments) / s^2
+        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # E(sum of squared increments) / s^2
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix of ``onto @ draw`` for a draw of the rank errors and a matrix `onto`."""
+        """Return the covariance matrix, shape (q, q), of ``onto @ errors``: a (q, J) matrix times the J rank errors."""
         if self.largest:
             return np.asarray((self.J + 1) * (self.J + 2) / (3 * self.rate**2) * (onto @ onto.T))
         j = np.arange(1, self.J + 1)
@@ -101,5 +102,5 @@ class RankLaw(Ends):
         return self.errors.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix of ``onto @ errors`` for a draw of the rank errors and a matrix `onto`."""
+        """Return the covariance matrix, shape (q, q), of ``onto @ errors``: a matrix (q rows) times the rank errors."""
         return self.errors.covariance(onto)

@@ -25,7 +25,7 @@ from privstats.mechanisms.additive.tails import choose, exponential, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid
 from privstats.numerics.law import FloatArray, Rng
 
-RARE = 30.0  # grid points outside the window of knots are proposed with probability at most about exp(-RARE)
+RARE = 30.0  # points outside the window of sorted values are proposed with probability at most about exp(-RARE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +85,10 @@ class Runs:
 def draw_rank(values: Ranked, level: float, rate: float, width: float | None = None) -> Callable[..., FloatArray]:
     """Return a function that draws independent grid points with ranks near the target T = level (n + 1).
 
-    Only a window of knots around T is sorted. A point outside the window is proposed with probability proportional to
-    an upper bound of its mass, the density at the nearer edge of the window. If a point outside the window is proposed,
-    all values are sorted, and the point is accepted with a probability equal to the ratio of its density to the bound.
-    So the draw is exact for every window.
+    T is the target rank, for n values. Only a window of knots (values, and the ends of the grid) around T is sorted. A
+    point outside the window is proposed with probability proportional to an upper bound of its mass, the density at the
+    nearer edge of the window. If a point outside the window is proposed, all values are sorted, and the point is
+    accepted with a probability equal to the ratio of its density to the bound. So the draw is exact for every window.
 
     Parameters
     ----------
@@ -140,7 +140,11 @@ def draw_rank(values: Ranked, level: float, rate: float, width: float | None = N
 def log_density(
     values: FloatArray, level: float, rate: float, low: float, high: float, step: float, at: FloatArray
 ) -> FloatArray:
-    """Return the log probability with which `draw_rank` draws each of the m grid points `at`, shape (m,)."""
+    """Return the log probability with which `draw_rank` draws each of the m grid points `at`, shape (m,).
+
+    The grid has the points in [low, high] that are multiples of `step`. `level` is the probability of the quantile, and
+    `rate` the decrease of the log density per rank.
+    """
     grid, target = RankGrid(low, high, step), level * (len(values) + 1)
     knots = np.concatenate([[grid.first], np.sort(grid.units(values)), [grid.last]])
     normaliser = np.logaddexp.reduce(runs_between(knots, 0, target, rate).log_mass())
@@ -187,7 +191,11 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
 
 def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
-    """Return the distance of each grid point's rank (number or interval) from the target rank, shape (m,)."""
+    """Return the distance of the rank of each of m grid points from the target rank, shape (m,).
+
+    The rank is interpolated between the sorted `knots`: the first grid point, the values and the last grid point. At a
+    point that several knots share, the rank is an interval.
+    """
     below, upto = np.searchsorted(knots, units, side="left"), np.searchsorted(knots, units, side="right")
     left, right = knots[np.maximum(upto - 1, 0)], knots[np.minimum(upto, len(knots) - 1)]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -84,7 +84,7 @@ class Ranked:
             self._counts = np.concatenate([self._counts[:k], counts, self._counts[k + 1 :]])
 
     def near(self, spans: Spans) -> tuple[FloatArray, list[int]]:
-        """Return all values with ranks in the given spans, and a few further values in the same cells.
+        """Return all values with ranks in the given spans, and further values in the same cells (runs of grid points).
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], 
     """
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:
-        inside = (those(units, [(low, last)]) - low) / width  # exact, since widths are powers of two
+        inside = (those(units, [(low, last)]) - low) / width  # an exact division, since widths are powers of two
         counts.append(np.bincount(inside.astype(np.intp), minlength=many))
     return counts
 

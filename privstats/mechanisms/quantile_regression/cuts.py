@@ -23,7 +23,7 @@ class Cuts:
     target : Target
         Target density; its `norm` is the norm of the score, or "loss".
     basis : ndarray, shape (d, d)
-        Matrix of the coordinates phi: ``theta = centre + basis phi``.
+        Matrix of the linear coordinates phi of theta: ``theta = centre + basis phi``, with a fixed point `centre`.
     points : ndarray, shape (k, d)
         Coordinates phi of each point q.
     pulls : ndarray, shape (k, d)
@@ -41,7 +41,8 @@ class Cuts:
     def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
         """Return lower bounds on the norm of the score, or on the loss, in each of m boxes, shape (m,).
 
-        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
+        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,), both in the
+        coordinates phi of theta.
         """
         rise = middles @ self.pulls.T - (self.points * self.pulls).sum(axis=1) - np.abs(self.pulls) @ halves
         if self.target.norm == "loss":

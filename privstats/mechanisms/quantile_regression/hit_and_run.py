@@ -33,16 +33,16 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame
 from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
-SELDOM = 2.0**-8  # largest bound on the mass beyond one end of a window, relative to the mass inside
-WIDER_WINDOW = 1.5  # factor by which a window or a box is enlarged if the mass outside may be larger
+SELDOM = 2.0**-8  # largest bound on the probability beyond one end of a window, relative to the probability inside
+WIDER_WINDOW = 1.5  # factor by which a window, or the box of its rows, is enlarged if the mass outside may be too large
 
 
 def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
     """Return theta, shape (d,), drawn approximately from the density `target`: the last state of a Markov chain.
 
-    The chain starts at the minimiser of the loss. Its sweeps alternate between steps along the d columns of the basis
-    of a `RowFrame` (Gibbs) and steps along d random directions (hit-and-run). Hit-and-run steps also move along ridges
-    of the density, on which Gibbs steps are short.
+    The chain starts at the minimiser of the sum of check losses. Its sweeps alternate between steps along the d
+    coordinate axes of a `RowFrame` (Gibbs) and steps along d random directions (hit-and-run). Hit-and-run steps also
+    move along ridges of the density, on which Gibbs steps are short.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class LineWindow:
 
 
 class CheckLines:
-    """A Markov chain whose stationary density is `target`; the property `theta` is the current state."""
+    """A Markov chain of coefficients theta with the stationary density `target`; `theta` is the current state."""
 
     def __init__(self, target: Target) -> None:
         self.target, self.frame = target, RowFrame.of(target)
@@ -131,9 +131,10 @@ class CheckLines:
         return np.asarray(theta * min(1.0, self.target.radius / max(float(np.abs(theta).sum()), self.target.radius)))
 
     def look(self, halves: FloatArray) -> None:
-        """Select the rows whose residual can change sign in a box around the centre, with the half-widths `halves`.
+        """Select the rows whose residual can change sign in a box around the minimiser of the loss.
 
-        The scores of all other rows are summed once.
+        The box has the half-widths `halves`, shape (d,), in the linear coordinates phi of theta (`RowFrame`). The
+        scores of all other rows are summed once.
         """
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
@@ -148,14 +149,14 @@ class CheckLines:
         self.pull = self.pool.pull + self.x @ (self.u <= 0)
 
     def sweep(self, rng: Rng, random: bool) -> None:
-        """Take d steps of the chain: along random directions if `random`, otherwise along each coordinate of phi."""
+        """Take d steps of the chain: in random directions if `random`, otherwise along each of the coordinates phi."""
         d = len(self.phi)
         self.refresh()
         for way in rng.standard_normal((d, d)) if random else np.eye(d):
             self.step(rng, way)
 
     def step(self, rng: Rng, way: FloatArray) -> None:
-        """Draw the next state on the line through the current state phi in the direction `way`."""
+        """Draw the next state on the line through the current state, in the direction `way` of the coordinates phi."""
         v = self.frame.basis @ way
         whole = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
         middle, first = self.first_reach(way, v, whole[1] - whole[0])
@@ -193,7 +194,8 @@ class CheckLines:
     def potential(self, v: FloatArray, t: float, start: float) -> float:
         """Return the rate times the norm of the score at the point ``theta + t v`` of a line.
 
-        If the density depends on the loss, return the rate times the difference between the losses at t and at `start`.
+        theta is the current state of the chain, and v the direction of the line. If the density depends on the loss,
+        return the rate times the difference between the losses at t and at `start`.
         """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
@@ -205,17 +207,18 @@ class CheckLines:
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
         """Return the centre and the half-length of the first window on a line, as distances along the direction `way`.
 
-        Both numbers are computed for a quadratic approximation of the loss; its Hessian is the curvature estimate that
-        also defines the coordinates phi (`RowFrame`). If the density depends on the loss, the half-length is five
-        standard deviations of the density on the line. If it depends on the score, the half-length is chosen so that
-        the score is large at both ends of the window. The part of the line outside the window, with a length of at most
-        `length`, then has little mass in comparison with the density at the current state.
+        The direction is `way` in the coordinates phi and v in the coordinates theta. Both results are computed for a
+        quadratic approximation of the loss; its Hessian is the curvature estimate that also defines the coordinates phi
+        (`RowFrame`). If the density depends on the loss, the half-length is five standard deviations of the density on
+        the line. If it depends on the score, the half-length is chosen so that the score is large at both ends of the
+        window. The part of the line outside the window, with a length of at most `length`, then has little mass in
+        comparison with the density at the current state.
         """
         target = self.target
         if target.norm == "loss":
             bend = float(way @ way)
             return -float(v @ self.pull) / bend, 5.0 / math.sqrt(target.rate * bend)
-        bend = max(float(abs(v @ way)), 1e-300)  # v'Hv, since way = Hv with the Hessian H
+        bend = max(float(abs(v @ way)), 1e-300)  # v'Hv, since way = Hv with the Hessian H of the loss
         scale = float(dual_size(target.norm, v, target.tilt)) / (target.rate * bend)
         here = target.rate * float(size_of(target.norm, self.pull, target.tilt))
         return -float(v @ self.pull) / bend, scale * (here + math.log1p(length / scale) - math.log(SELDOM))

@@ -17,17 +17,18 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-# largest rate of a density that depends on the score: one row changes each coordinate of the score by at most 1, since
-# predictors are at most 1, so a larger rate would not improve accuracy
+# largest rate at which the log density decreases with the norm of the score: one row changes each coordinate of the
+# score by at most 1, since predictors are at most 1, so a larger rate would not improve accuracy
 AMPLE = 2.0**3
-STEEP_LOSS = 2.0**10  # largest rate of a density that depends on the loss
+STEEP_LOSS = 2.0**10  # largest rate at which the log density decreases with the sum of check losses
 
 
 @dataclass(frozen=True)
 class KNGQuantile(Mechanism):
     """Choose theta in ``|theta|_1 <= theta_bound`` with density proportional to ``exp(-eps |G(theta)|_K / (2 D))``.
 
-    ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau.
+    ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau of the rows
+    (x, y); x has the predictors, y is the response.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The derivatives G of two neighbouring data sets differ by at
     most D in the norm K, at every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser
@@ -53,7 +54,7 @@ class KNGQuantile(Mechanism):
     Parameters
     ----------
     norm : {"hull", "linf", "l1", "l2"}
-        Norm of the score.
+        Norm K of the score G.
     jitter : float
         Half-width of the uniform noise that separates equal y, relative to half the range of y; 0 for no noise.
     """
@@ -68,7 +69,7 @@ class KNGQuantile(Mechanism):
             raise OptionError("the noise that separates equal responses has no positive width")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
-        """Return the law of the score at the chosen theta; the law neglects the boundary of the parameter set."""
+        """Return the law of the score G at the chosen theta; the law neglects the boundary of the parameter set."""
         sensitivity = within.sensitivity(f"score {self.norm}", relation)
         scale = 1 / (self._rate(promise, within, relation) * sensitivity.weights)
         if self.norm == "hull":
@@ -91,7 +92,7 @@ class KNGQuantile(Mechanism):
 
 @dataclass(frozen=True)
 class ExponentialQuantile(Mechanism):
-    """Choose theta with density proportional to ``exp(-eps L(theta) / (2 D))``, where L is the sum of losses.
+    """Choose theta with density proportional to ``exp(-eps L(theta) / (2 D))``; L is the sum of check losses.
 
     theta lies in the set ``|theta|_1 <= theta_bound``.
 
@@ -115,9 +116,10 @@ class ExponentialQuantile(Mechanism):
 class TiltedLaw(ScaledLaw):
     """Noise v with density proportional to ``exp(-|v|)``, in the norm "hull".
 
-    This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where t is `tilt`. A draw is a Gamma(dim + 1)
-    variable times a uniform point of the unit ball of the norm. In this point, ``s = |v_0|`` has density proportional
-    to ``(1 + t - t s)^(dim - 1)``, and given s, all other |v_j| are uniform on the interval from 0 to ``1 + t - t s``.
+    This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where t is `tilt` and v_0 is the coordinate of the
+    intercept. A draw is a Gamma(dim + 1) variable times a uniform point of the unit ball of the norm. In this point,
+    ``s = |v_0|`` has density proportional to ``(1 + t - t s)^(dim - 1)``, and given s, all other |v_j| are uniform on
+    the interval from 0 to ``1 + t - t s``.
     """
 
     tilt: float = 0.0
@@ -143,7 +145,7 @@ class TiltedLaw(ScaledLaw):
 
 
 def draw_theta(target: Target, rng: Rng) -> tuple[FloatArray, int]:
-    """Return a draw of theta from `target`, and the number of sweeps (d steps) of the Markov chain; 0 if exact."""
+    """Return a draw of theta from the density `target`, and the number of sweeps of the Markov chain; 0 if exact."""
     if exact_for(target.x.shape[1]):
         return sample_boxes(rng, target), 0
     return sample_lines(rng, target), SWEEPS

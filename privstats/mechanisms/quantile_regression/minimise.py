@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-SAMPLE = 1500  # number of rows in the first linear program
+SAMPLE = 1500  # number of rows in the first linear program of the search for the minimiser
 WORST = 4000  # largest number of rows that are added to the linear program at a time
 NEWTON, ROUNDS = 8, 60
-TOLERANCE = 1e-13  # the search ends if the loss exceeds its lower bound by at most this number per row
+TOLERANCE = 1e-13  # the search for the minimiser ends if the loss exceeds a lower bound by at most this number per row
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
     """A density of theta on the set ``|theta|_1 <= radius`` for the rows (x, y) of a quantile regression.
 
-    The density is proportional to ``exp(-rate |score|)`` or, if `norm` is "loss", to ``exp(-rate loss)``.
+    The density is proportional to ``exp(-rate |score|)`` or, if `norm` is "loss", to ``exp(-rate loss)``. The loss is
+    the sum of the rows' check losses at level tau, and the score is the derivative of the loss with respect to theta.
 
     Parameters
     ----------
@@ -56,11 +57,11 @@ class Target:
 
 
 def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
-    """Return the norm of each vector g, an array along the last axis of `g`.
+    """Return the norm of each of the vectors along the last axis of the array `g`.
 
     None of these norms decreases if an entry of g increases in absolute value.
 
-    The norm "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
+    The norm "hull" of a vector, with first entry g_0, is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
 
     >>> [float(size_of(norm, np.array([3.0, -4.0]), 0.5)) for norm in ("linf", "l1", "l2", "hull")]
     [4.0, 7.0, 5.0, 3.6666666666666665]
@@ -77,7 +78,10 @@ def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
 
 
 def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
-    """Return the dual norm of each vector v along the last axis: the largest ``v'g`` over all vectors g of norm 1."""
+    """Return the dual norm of each vector v along the last axis: the largest ``v'g`` over all vectors g of norm 1.
+
+    The norm is given by its name and, for the norm "hull", its parameter `tilt`, as in `size_of`.
+    """
     sizes = np.abs(v)
     if norm == "l1":
         return np.asarray(sizes.max(axis=-1))
@@ -88,18 +92,18 @@ def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
 
 
 def score(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> FloatArray:
-    """Return ``sum (1{y <= x'theta} - tau) x``, shape (d,): the gradient of `loss`, or one of its subgradients."""
+    """Return ``sum (1{y <= x'theta} - tau) x``, shape (d,): a (sub)gradient of the sum of check losses."""
     return np.asarray(((y <= x @ theta) - tau) @ x)
 
 
 def loss(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> float:
-    """Return the sum of the rows' check losses at theta."""
+    """Return the sum of the check losses, at level tau, of the rows (x, y) at theta."""
     u = y - x @ theta
     return float(tau * u.sum() - np.minimum(u, 0.0).sum())
 
 
 def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatArray:
-    """Return a minimiser theta of the loss on ``|theta|_1 <= radius``, with the precision of a linear program.
+    """Return a minimiser theta of the sum of check losses on ``|theta|_1 <= radius``, as precise as a linear program.
 
     Parameters
     ----------
@@ -131,9 +135,10 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
 
 
 def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return an estimate of the derivative of the score, a positive definite matrix of shape (d, d).
+    """Return an estimate of the Hessian of the expected check losses at theta, a positive definite (d, d) matrix.
 
-    The estimate is computed from the rows with the smallest absolute residuals, about n^(3/4) rows.
+    The Hessian is the derivative of the score. It is estimated from the rows with the smallest absolute residuals,
+    about n^(3/4) rows.
     """
     n, d = x.shape
     H = np.eye(d)
@@ -144,9 +149,10 @@ def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np.intp], float]:
-    """Return the indices of about n^(3/4) rows with the smallest absolute residuals at theta, and a half-width.
+    """Return the indices of about n^(3/4) rows with the smallest absolute residuals at theta, and the largest of these.
 
-    The half-width is the largest of these absolute residuals, but at least (d + 1) / (n + 1).
+    The second result, the largest of these absolute residuals, is raised to at least (d + 1) / (n + 1), for n rows and
+    d predictors.
     """
     n, d = x.shape
     away = np.abs(y - x @ theta)
@@ -156,7 +162,11 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after a few Newton steps; a step is taken only if it reduces the score and stays in the l1 ball."""
+    """Return theta after a few Newton steps for the sum of check losses.
+
+    A step is taken only if it reduces the l1 norm of the score by at least a tenth and stays in the ball ``|theta|_1 <=
+    radius``.
+    """
     now = score(x, y, tau, theta)
     for _ in range(NEWTON):
         step = np.linalg.solve(curvature(x, y, theta), now)
@@ -169,9 +179,10 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser, computed by linear programs with the rows that have small residuals at theta.
+    """Return the minimiser of the sum of check losses, by linear programs with the rows of small residuals at theta.
 
-    A further row is added to the program if the residual of the row at the solution has another sign than at theta.
+    The minimiser lies in the ball ``|theta|_1 <= radius``. A further row is added to the program if its residual has
+    another sign at the program's solution than at theta.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
@@ -199,10 +210,10 @@ def _program(
 ) -> tuple[FloatArray, float]:
     """Return the minimiser, shape (d,), and the minimum of ``loss + linear' theta + constant`` on the l1 ball.
 
-    `loss` is the sum of the check losses of the rows (x, y). The dual program is solved, which has one bounded variable
-    per row: maximise ``a'y - radius lambda`` over a and lambda, with the entries of a in [tau - 1, tau] and ``|x'a -
-    linear|_inf <= lambda``. theta is computed from the multipliers of the constraints. If the solver fails, zeros and
-    -inf are returned.
+    `loss` is the sum of the check losses of the rows (x, y), and the l1 ball is ``|theta|_1 <= radius``. The dual
+    program is solved, which has one bounded variable per row: maximise ``a'y - radius lambda`` over a and lambda, with
+    the entries of a in [tau - 1, tau] and ``|x'a - linear|_inf <= lambda``. theta is computed from the multipliers of
+    the constraints. If the solver fails, zeros and -inf are returned.
     """
     n, d = x.shape
     both = np.vstack([np.column_stack([x.T, -np.ones(d)]), np.column_stack([-x.T, -np.ones(d)])])

@@ -22,11 +22,13 @@ from privstats.mechanisms.quantile_regression.minimise import Target, dual_size,
 from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, Ties
 from privstats.numerics.law import FloatArray, Rng
 
-ROUND = 32  # a round proposes 1 + (number of boxes) / ROUND points, then splits the boxes of rejected points
-# outside a central cube, the first bounds of boxes follow from convexity (`Cuts`); there the score exceeds about
-# FAR / rate, or the loss about FAR_LOSS^2 / rate
+ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
+# outside a cube around the minimiser, where the score exceeds about FAR / rate, or the loss about FAR_LOSS^2 / rate,
+# the first lower bounds of the boxes follow from convexity (`Cuts`); rate is the rate of the target density
 FAR, FAR_LOSS = 400.0, 20.0
-EVEN = 0.4  # a box is halved in the coordinates whose `strain` is at least this share of the largest `strain`
+# a box is halved in the coordinates whose contribution to the range of the log density in the box (`strain`) is at
+# least this share of the largest contribution
+EVEN = 0.4
 EXACT_DIM = 3  # largest number of coefficients for exact draws: with four coefficients, a draw took 17 to 44 s
 
 
@@ -41,7 +43,7 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box of coordinates phi, with a lower bound on the potential (norm of the score, or loss) of its points.
+    """A box of coordinates phi of theta, with a lower bound on the potential (norm of the score, or loss) in the box.
 
     `rows` has the rows whose residual may change sign in the box, and sums over all other rows. The score and the loss
     at every point of the box are computed from these rows and sums.
@@ -97,10 +99,11 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return lower bounds on the potential that follow from convexity and the tangents at points around the centre.
+        """Return lower bounds on the score's norm, or the loss, from convexity and the tangents at a few points.
 
-        `shells` has one pair for each cube around the centre, from the outermost to the innermost cube: the half-width
-        of the cube, and the rows for points in the cube. The points lie in three of the five innermost cubes.
+        `shells` has one pair for each cube around the minimiser of the loss, from the outermost to the innermost cube:
+        the half-width of the cube, and the rows for points in the cube. The points with tangents lie in three of the
+        five innermost cubes.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -128,14 +131,15 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the potential (norm of the score, or loss) at phi; `rows` are the rows of a box that contains phi."""
+        """Return the score's norm, or the loss, at the coordinates phi; `rows` are the rows of a box around phi."""
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
     def split(self, chosen: int) -> None:
         """Replace the box with index `chosen` by parts of this box.
 
-        The box is halved in the coordinates that contribute most to the uncertainty of the box (see `strain`).
+        The box is halved in the coordinates that contribute most to the range of the potential (norm of the score, or
+        loss) in the box (see `strain`).
         """
         box = self.boxes[chosen]
         rows = box.rows.within(box.middle, box.halves)
@@ -150,8 +154,9 @@ class CheckBoxes:
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
         """Return the contribution of each coordinate to the uncertainty of a box, shape (d,).
 
-        The uncertainty is the range of the potential in the box. If the box may contain points outside the parameter
-        set, the size of the box relative to this set is added.
+        The uncertainty is the range of the potential (norm of the score, or loss) in the box, times the rate of the
+        density. If the box may contain points outside the parameter set, the size of the box relative to this set is
+        added.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -174,13 +179,13 @@ class CheckBoxes:
         self.log_masses += [part.log_volume - self.target.rate * part.bound for part in parts]
 
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the potential, one for each of k boxes, shape (k,).
+        """Return lower bounds on the norm of the score, or on the loss, one for each of k boxes, shape (k,).
 
         Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
 
         If the density depends on the score: a row whose residual can have both signs in a box adds one of two vectors
-        to the score. This gives an interval for the product of the score with each direction in `ways`. If the density
-        depends on the loss: the loss is convex, so it lies above its tangent at the centre of the box.
+        to the score. This gives an interval for the product of the score with each direction of the function `ways`. If
+        the density depends on the loss: the loss is convex, so it lies above its tangent at the centre of the box.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":

@@ -19,15 +19,19 @@ from privstats.mechanisms.quantile_regression.minimise import Target, curvature,
 from privstats.numerics.law import FloatArray
 
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
-SOME = 500  # approximate number of rows from which `Pool.undecided` estimates the shares of the coordinates
-SLACK = 2.0**-44  # relative margin for rounding: a residual this close to 0 is treated as possibly of either sign
-DISTINCT, GLANCE = 32, 1000  # largest number of distinct x in `Ties`; approximate number of rows in a first check
+SOME = 500  # approximate number of rows in the subsample with which `Pool.undecided` divides rows among coordinates
+SLACK = 2.0**-44  # relative margin for rounding: a residual within this margin of 0 may have either sign
+# largest number of distinct predictor vectors x in `Ties`; approximate number of rows in a first check of this number
+DISTINCT, GLANCE = 32, 1000
 LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, that `drawn_on_grid` allows
 
 
 @dataclass(frozen=True, eq=False)
 class RowFrame:
-    """Linear coordinates phi around the minimiser: ``theta = centre + basis phi``; residuals are ``u - slopes phi``.
+    """Linear coordinates phi of theta around the minimiser of the loss: ``theta = centre + basis phi``.
+
+    The residuals at phi are ``u - slopes phi``: `u` has the residuals at the centre, shape (n,), and `slopes` the
+    change of each fit x'theta per unit of each coordinate, shape (n, d).
 
     Parameters
     ----------
@@ -56,9 +60,10 @@ class RowFrame:
         """Largest change of a coefficient along a half-axis of the box `halves`, as a multiple of the radius.
 
         The radius of the parameter set is the bound on |theta|_1. The change is at most 2 radii if the coordinates are
-        along principal axes (`of` with ``turned=True``). Proof: let s_j be the curvature's eigenvalue on axis j (or its
-        square root, if the density depends on the loss). The entries of row j of `inverse` are at most s_j, the entries
-        of column j of `basis` are at most 1 / s_j, and the centre lies in the parameter set.
+        along principal axes (`of` with ``turned=True``). Proof: let s_j be the eigenvalue, on axis j, of the loss's
+        estimated Hessian (or its square root, if the density depends on the loss). The entries of row j of `inverse`
+        are at most s_j, the entries of column j of `basis` are at most 1 / s_j, and the centre lies in the parameter
+        set.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -74,10 +79,10 @@ class RowFrame:
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
         """Return coordinates in which the score (or the loss) changes at about the same rate along each axis.
 
-        If the target density depends on the score, the basis is the inverse curvature, so that each coordinate changes
-        one entry of the score. If it depends on the loss, the basis is the root of the inverse curvature, so that the
-        loss is approximately spherical. If `turned`, the axes are the principal axes of the curvature: boxes are then
-        long in directions that hardly change the fits.
+        If the target density depends on the score, the basis is the inverse of the loss's estimated Hessian
+        (`curvature`), so that each coordinate changes one entry of the score. If it depends on the loss, the basis is
+        the root of the inverse Hessian, so that the loss is approximately spherical. If `turned`, the axes are the
+        principal axes of the Hessian: boxes are then long in directions that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -90,11 +95,11 @@ class RowFrame:
         """Return coordinates that are multiples of changes of the fits x'theta, each at one of the distinct vectors x.
 
         `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the fit at theta
-        minus the fit at the centre, multiplied by the estimated curvature of the loss with respect to this fit. The
-        score then changes at about the same rate along each axis. If the density depends on the loss, the factor is the
-        root of the curvature, so that the loss changes at about the same rate. If the distinct x are linearly
-        independent, each coordinate changes the fit at one x only. If responses are tied as well, the score is a step
-        function of these fits and is constant between tied responses.
+        minus the fit at the minimiser of the loss (the centre), multiplied by the estimated curvature of the loss with
+        respect to this fit. The score then changes at about the same rate along each axis. If the density depends on
+        the loss, the factor is the root of the curvature, so that the loss changes at about the same rate. If the
+        distinct x are linearly independent, each coordinate changes the fit at one x only. If responses are tied as
+        well, the score is a step function of these fits and is constant between tied responses.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -118,7 +123,7 @@ def _flattest(target: Target) -> float:
     """Return the lower limit of the curvature estimates that define the coordinates of a `RowFrame`.
 
     At this curvature, theta changes by the radius of the parameter set if the score (or the loss) changes by about 1 /
-    rate. Smaller estimates are replaced by the limit.
+    rate, with the rate of the target density. Smaller estimates are replaced by the limit.
     """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
@@ -130,15 +135,19 @@ class Rows(Protocol):
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows, prepared for a box (centre `middle`, half-widths `halves`) and for all parts of this box."""
+        """Return the rows, prepared for the points of a box and of all parts of this box.
+
+        The box has the centre `middle` and the half-widths `halves`, in the coordinates phi of theta.
+        """
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
-        """Return the score, shape (d,), and the loss at the coordinates phi, summed over all rows."""
+        """Return the score, shape (d,), and the loss at the coordinates phi of theta, summed over all rows."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds on the product of the score with each direction in `ways`, in each box.
 
-        Both arrays have the shape (boxes, directions).
+        Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). Both arrays have the shape (boxes,
+        directions).
         """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -169,9 +178,9 @@ class Ties:
     ----------
     frame : RowFrame
     x, slopes : ndarray, shape (k, d)
-        The distinct x, and the change of the fit x'theta at each x per unit of phi.
+        The distinct x, and the change of the fit x'theta at each x per unit of the linear coordinates phi of theta.
     u : tuple of ndarray
-        For each distinct x, the sorted residuals of its rows at the centre.
+        For each distinct x, the sorted residuals of its rows at the minimiser of the loss (the centre).
     sums : tuple of ndarray
         For each distinct x, the sums of the first 0, 1, ... of these residuals.
     """
@@ -216,8 +225,8 @@ class Ties:
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
         """Return the number of rows whose residual at the centre is below each of the given fits, shape (boxes, k).
 
-        `fits`, shape (boxes, k), are fits at the k distinct x, minus the fits at the centre. Residuals equal to a fit
-        count if `side` is "right".
+        `fits`, shape (boxes, k), are fits x'theta at the k distinct x, minus the fits at the minimiser of the loss (the
+        centre). Residuals equal to a fit count if `side` is "right".
         """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
@@ -270,8 +279,9 @@ class Pool:
         Score of the decided rows, plus ``-tau x`` for each undecided row. Adding x for each undecided row below the fit
         gives the score of all rows.
     level : float
-        Sum over all rows, at the centre. The summand of a decided row is the value of the linear function that equals
-        the row's loss in the box. The summand of an undecided row is tau times the row's residual.
+        Sum over all rows, at the minimiser of the loss (the centre). The summand of a decided row is the value of the
+        linear function that equals the row's loss in the box. The summand of an undecided row is tau times the row's
+        residual.
     """
 
     frame: RowFrame
@@ -281,7 +291,7 @@ class Pool:
 
     @classmethod
     def of(cls, frame: RowFrame) -> Pool:
-        """Return the pool in which all rows are undecided: the sign of no residual is known yet."""
+        """Return the pool of the whole parameter set, in which all rows are undecided: no residual's sign is known."""
         tau, x = frame.target.tau, frame.target.x
         return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
 
