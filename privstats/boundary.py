@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from traceback import extract_tb
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
-from privstats.errors import ChargedInterrupt, PrivacyError, PrivstatsError, PrivstatsWarning
+from privstats.errors import ChargedInterrupt, PrivacyError, PrivstatsError, PrivstatsWarning, refuse_full_stack
 
 INTERRUPTED = "interrupted after the ledger was charged: nothing is released, and the budget of this call is spent"
 
@@ -38,22 +38,20 @@ def door(verb: Callable[P, R]) -> Callable[P, R]:
     return opened
 
 
-class _Refusal:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+class _Refusal(NamedTuple):
+    error: BaseException
 
 
 def _attempt(work: Callable[[], R]) -> R | _Refusal:
     try:
+        refuse_full_stack()
         return work()
     except (PrivstatsError, PrivstatsWarning) as error:  # a filter can turn a warning into an error
         return _Refusal(type(error)(*error.args))
     except Exception as error:  # the text may quote rows, so the new error names only the kind and the line of code
         last = extract_tb(error.__traceback__)[-1]
-        place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
-        return _Refusal(
-            PrivacyError(f"an unexpected failure ({place}); please report it with the formula and the domain")
-        )
+        at = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
+        return _Refusal(PrivacyError(f"an unexpected failure ({at}); please report it with the formula and the domain"))
     except ChargedInterrupt:
         return _Refusal(KeyboardInterrupt(INTERRUPTED))
     except BaseException as stop:  # an interrupt is passed on without text and frames

@@ -4,8 +4,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from traceback import walk_stack
 
 PACKAGE = str(Path(__file__).parent)
+FRAMES = 250  # stack frames that a call may need: more than twice the largest number that a fit of any kind takes
 
 
 class PrivstatsError(ValueError):
@@ -45,6 +47,24 @@ class ChargedInterrupt(KeyboardInterrupt):
 
 class PrivstatsWarning(UserWarning):
     """Warning about a legal call that is probably a mistake; the text ends in "; continuing"."""
+
+
+def refuse_full_stack() -> None:
+    """Raise an error if fewer than `FRAMES` stack frames are left before Python's recursion limit.
+
+    The number of frames in which a cell is read depends on the cell. Without this check, one row could decide whether a
+    call near the limit fails.
+
+    Raises
+    ------
+    PrivacyError
+        Before anything is read or charged.
+    """
+    if sys.getrecursionlimit() - sum(1 for _ in walk_stack(None)) < FRAMES:
+        raise PrivacyError(
+            f"fewer than {FRAMES} stack frames are left before the recursion limit; call from a less deep function, or "
+            "write sys.setrecursionlimit(10_000)"
+        )
 
 
 def warn(text: str) -> None:

@@ -321,7 +321,7 @@ def carries_steps(
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(ForecastLaws(part, relation), by, columns)
-    return relative_noise(columns, entry * HELD_LEAST / rows) < most
+    return relative_noise(columns, entry * HELD_LEAST / max(rows, 1.0)) < most
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:

@@ -347,6 +347,11 @@ class Scales:
     wrong: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property
+    def of_response(self) -> tuple[float, float, float]:
+        """Mean and standard deviation of the response, and the noise sd of its variance."""
+        return float(self.center[-1]), float(self.scale[-1]), float(self.wrong[-1])
+
+    @property
     def response_sd(self) -> float:
         """Std dev of the response, or its root mean square without an intercept; NaN if smaller than the noise."""
         seen = self.scale[-1] ** 2 > HIDDEN * self.wrong[-1]

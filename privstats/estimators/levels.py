@@ -199,7 +199,7 @@ def readable_levels(
         least=max(min(smallest, default=np.inf), 1.0),
         rare_values=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
         rarer=scales.rarer,
-        clamped=clamped_note(box, scales.center[-1], scales.scale[-1]) if any(j == box.c for j, _ in ends) else (),
+        clamped=clamped_note(box, *scales.of_response) if any(j == box.c for j, _ in ends) else (),
         unread=hidden if intervals else unread,
         sums=sums,
     )
@@ -221,25 +221,28 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
                 continue
             # one row at this level: the row's level of each factor
             row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]
-            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])
+            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])  # of rows at this level
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
-            found.append(LevelConstant(k, level, null[:, 0] / change))
+            if abs(change) > UNSEEN:
+                found.append(LevelConstant(k, level, null[:, 0] / change))
     return tuple(found)
 
 
-def clamped_note(box: PublicBox, mean: float, sd: float) -> tuple[Note, ...]:
-    """Return a note if most values of the response seem to lie at its bounds; no note for bounds such as 0 and 1.
+def clamped_note(box: PublicBox, mean: float, sd: float, noise: float) -> tuple[Note, ...]:
+    """Return a note if most values of the response clearly lie at its bounds; no note for bounds such as 0 and 1.
 
     Parameters
     ----------
     mean, sd : float
         Released mean and std dev of the response, scaled to [-1, 1].
+    noise : float
+        Noise sd of the released variance ``sd**2``.
     """
     center, half = float(box.design.response_center), float(box.design.response_half)
     ends = (center - half, center + half)
     two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # the bounds seem to be codes of two values
-    if two_values or box.intercept is None or box.offset or sd**2 < TWO_ENDED * (1 - mean**2):
+    if two_values or box.intercept is None or box.offset or not sd**2 - VISIBLE * noise >= TWO_ENDED * (1 - mean**2):
         return ()
     low, high = ends
     return (

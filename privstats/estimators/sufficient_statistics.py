@@ -257,7 +257,7 @@ class Moments(UnclippedSquares):
         variance = min(square, 1.0) - mean**2
         if not noise < variance:
             return ()
-        return clamped_note(self.box, mean, float(np.sqrt(variance)))
+        return clamped_note(self.box, mean, float(np.sqrt(variance)), noise)
 
     def response_sd(self, both: NoisyMatrix) -> float:
         """Return the std dev of the response, or its root mean square without an intercept; NaN if smaller than noise.

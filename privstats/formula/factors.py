@@ -286,6 +286,11 @@ def _edge(edge: Any, origin: datetime.date | None) -> float:
     return float(edge)
 
 
+def is_day(number: float, origin: datetime.date) -> bool:
+    """Return whether the day `number` days after `origin` is in the calendar, which has the years 1 to 9999."""
+    return datetime.date.min.toordinal() <= origin.toordinal() + number <= datetime.date.max.toordinal()
+
+
 def as_day(number: float, origin: datetime.date) -> str:
     """Return the date that is `number` days after `origin`, such as "2020-01-31"."""
     return (origin + datetime.timedelta(days=number)).isoformat()
@@ -310,11 +315,11 @@ def check_covered(edges: tuple[float, ...], part: NumericFactor, origin: datetim
 def interval_names(edges: tuple[float, ...], origin: datetime.date | None = None) -> tuple[str, ...]:
     """Return names of the intervals between edges, such as "[0, 1)".
 
-    Edges of a column of dates with day 0 `origin` are written as dates if all edges are whole days.
+    Edges of a column of dates with day 0 `origin` are written as dates if all edges are whole days of the calendar.
     """
     closed = ")" * (len(edges) - 2) + "]"
     short = [f"{edge:g}" for edge in edges]
-    if origin is not None and all(edge.is_integer() for edge in edges):
+    if origin is not None and all(edge.is_integer() and is_day(edge, origin) for edge in edges):
         short = [as_day(edge, origin) for edge in edges]
     texts = short if len(set(short)) == len(short) else [plain(edge) for edge in edges]
     return tuple(f"[{low}, {high}{end}" for (low, high), end in zip(pairwise(texts), closed, strict=True))

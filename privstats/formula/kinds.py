@@ -19,6 +19,7 @@ DECLARED = {
     "levels": ("['first', 'second']", "has no declared levels; write {domain} with all levels that can occur"),
     "truth": ("bool", "has truth values and is not declared; write {domain}"),
     "dates": ("('2020-01-01', '2024-12-31')", "has dates and is not declared; write {domain} from public knowledge"),
+    "other": ("(low, high)", "has values of a type that no declaration suits; turn them into numbers, dates or text"),
     "text": (
         "['first', 'second']",
         "is not numeric and is not declared; write {domain} with all levels that can occur, or for dates "
@@ -30,8 +31,15 @@ NAMED = {
     "truth": re.compile("bool"),
     "dates": re.compile("date|timestamp"),
     "number": re.compile("u?int[0-9]|float|double|half|decimal"),
+    "text": re.compile("object|str|large_string|large_utf8|utf8|cat|enum|dictionary|null|bytes|binary|large_binary"),
 }
-HOLDS = {"number": "numbers", "truth": "truth values", "dates": "dates", "text": "text"}
+HOLDS = {
+    "number": "numbers",
+    "truth": "truth values",
+    "dates": "dates",
+    "text": "text",
+    "other": "values of a type that no declaration suits",
+}
 
 
 def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | None:
@@ -55,7 +63,7 @@ def types_by_column(schema: Any) -> Mapping[str, Any] | None:
 
 
 def kind_of(dtype: Any) -> str:
-    """Return the kind of a column of this type: "truth" (boolean), "dates", "number" or "text".
+    """Return the kind of a column of this type: "truth" (boolean), "dates", "number", "text" or "other".
 
     The kind decides which declarations suit the column. The types of polars and pyarrow are known by their names.
     """
@@ -65,7 +73,7 @@ def kind_of(dtype: Any) -> str:
         return "dates"
     if pd.api.types.is_numeric_dtype(dtype):
         return "number"
-    return next((kind for kind, named in NAMED.items() if named.match(str(dtype).lower())), "text")
+    return next((kind for kind, named in NAMED.items() if named.match(str(dtype).lower())), "other")
 
 
 def undeclared(kinds: Mapping[str, str]) -> str:
@@ -110,10 +118,16 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
                 within = "" if column == name else f", which '{name}' reads"
                 cure = f"did you mean '{near}'?" if near else "rename or delete the declaration"
                 found.append(f"there is no column '{column}'{within}; {cure}")
-            elif column == name and (instead := _cure(known, types[column])):
-                holds = HOLDS[kind_of(types[column])]
-                found.append(f"column '{name}' has {holds}, and is declared as {known.shown(40)}; {instead}")
+            elif column == name and (unsuited := misfit(name, known, types[column])):
+                found.append(unsuited)
     return found + [undeclared({name: kind_of(types[name])}) for name in free if name not in meant]
+
+
+def misfit(name: str, known: Known, dtype: Any) -> str | None:
+    """Return a sentence on a column whose declaration does not suit its type; None if it does."""
+    if (instead := _cure(known, dtype)) is None:
+        return None
+    return f"column '{name}' has {HOLDS[kind_of(dtype)]}, and is declared as {known.shown(40)}; {instead}"
 
 
 def _cure(known: Known, dtype: Any) -> str | None:
@@ -127,6 +141,8 @@ def _cure(known: Known, dtype: Any) -> str | None:
         fits = numeric
     if fits or isinstance(dtype, pd.CategoricalDtype):  # the type of the categories is not checked
         return None
+    if kind == "other":
+        return "turn them into numbers, dates or text"
     if kind == "number" and isinstance(known, Levels):
         return "declare its levels as numbers: [1, 2]"
     return f"write {DECLARED[kind][0]}"

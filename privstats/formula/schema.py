@@ -14,7 +14,7 @@ from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain
 from privstats.formula.expression import columns, parse, spelling
 from privstats.formula.factors import lacking
-from privstats.formula.kinds import SLIP, kind_of, near_name, undeclared
+from privstats.formula.kinds import SLIP, kind_of, misfit, near_name, undeclared
 from privstats.formula.language import CODINGS
 from privstats.formula.values import admitted
 
@@ -123,6 +123,30 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
                 kinds[name] = kind if kind == "levels" or frame is None else kind_of(frame[name].dtype)
     if needed or any(kind != "number" for kind in kinds.values()):
         raise DomainError(undeclared(kinds))
+
+
+def check_types(domain: Domain, names: Iterable[str], frame: pd.DataFrame) -> None:
+    """Raise an error if no cell of a column can suit its declaration, by the (public) type of the column.
+
+    A column of text suits every declaration, because its cells may spell numbers and dates.
+
+    Parameters
+    ----------
+    domain : Domain
+    names : iterable of str
+        The columns that will be read.
+    frame : DataFrame
+        The data, or the first frame of a source of frames.
+
+    Raises
+    ------
+    DomainError
+        The error names the column, and shows a declaration that suits its type.
+    """
+    for name in names:
+        known, dtype = domain.get(name), frame[name].dtype
+        if known is not None and kind_of(dtype) != "text" and (unsuited := misfit(name, known, dtype)):
+            raise DomainError(unsuited)
 
 
 def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Domain) -> None:

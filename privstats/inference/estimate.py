@@ -87,12 +87,17 @@ class Coordinates:
 
     @cached_property
     def back(self) -> FloatArray:
-        """Matrix that maps ``theta - origin`` to the coordinates t, shape (m, c): the pseudo-inverse of `matrix`."""
-        Q, R = np.linalg.qr(self.matrix)
+        """Matrix that maps ``theta - origin`` to the coordinates t, shape (m, c).
+
+        The part of ``theta - origin`` along the directions `hidden` does not change t. The matrix has the first m rows
+        of the pseudo-inverse of (`matrix`, `hidden`).
+        """
+        m, both = self.matrix.shape[1], np.column_stack([self.matrix, self.hidden])
+        Q, R = np.linalg.qr(both)
         size = np.abs(np.diag(R))
         if len(R) < R.shape[1] or not size.min(initial=np.inf) > FULL_RANK * size.max(initial=0.0):
-            return np.asarray(np.linalg.pinv(self.matrix), dtype=float)
-        return np.asarray(np.linalg.solve(R, Q.T), dtype=float)
+            return np.asarray(np.linalg.pinv(both), dtype=float)[:m]
+        return np.asarray(np.linalg.solve(R, Q.T), dtype=float)[:m]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -77,7 +77,9 @@ class InMemory:
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
         with CHARGING:
-            check(self.entries)
+            before: tuple[Entry, ...] | None = None
+            while before is not self.entries:  # again, if a signal handler of this thread made a charge meanwhile
+                check(before := self.entries)
             self.entries = (*self.entries, *entries)
 
 
@@ -201,14 +203,13 @@ def translated(promise: Promise, budget: Neighbors) -> Promise:
     if own == budget:
         return promise
     if own.unit == budget.unit and not own.exchange:
-        group = promise.of_group(2)
-        return type(group)(**{**group.__dict__, "neighbors": budget})
+        return replace(promise.of_group(2), neighbors=budget)  # type: ignore[type-var]
     if own.unit == budget.unit:
         raise BudgetError(
             f"the ledger protects against adding or removing one {budget.unit or 'row'} and this fit against replacing "
             "one; give neighbors='add_remove'"
         )
-    wanted = f"unit='{budget.unit}'" if budget.unit else "no unit"
     raise BudgetError(
-        f"the ledger protects {budget.protected} and this fit {own.protected}; give {wanted}, or another ledger"
+        f"the ledger protects {budget.protected} and this fit {own.protected}; give "
+        f"{'unit=' + repr(budget.unit) if budget.unit else 'no unit'}, or another ledger"
     )

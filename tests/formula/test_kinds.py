@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import privstats as ps
 from privstats.errors import DomainError
 from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain
@@ -134,3 +135,22 @@ def test_frames_of_polars_and_tables_of_pyarrow_are_checked_by_their_schemas():
     table = pa.Table.from_pandas(rows)
     for schema in (table, table.schema, pl.from_arrow(table), pl.from_arrow(table).schema):
         assert domain.check(schema) == told
+
+
+@pytest.mark.parametrize(
+    ("verb", "column", "known", "says"),
+    [
+        ("median", "dates", (0, 9), "has dates, and is declared as 0 to 9; write"),
+        ("hist", "float", ["a", "b"], "has numbers, and is declared as levels 'a', 'b'; declare its levels as numbers"),
+        ("mode", "truth", ["yes", "no"], "has truth values, and is declared as levels 'yes', 'no'; write bool"),
+        ("mean", "spans", (0, 9), "has values of a type that no declaration suits, .*; turn them into numbers"),
+    ],
+)
+def test_a_column_that_can_have_no_legal_cell_is_refused_before_the_charge(verb, column, known, says):
+    rows = pd.DataFrame({**CELLS, "spans": pd.to_timedelta([1, 2], unit="D")})
+    ledger = ps.Ledger(ps.PureDP(1))
+    with pytest.raises(DomainError, match=f"column '{column}' {says}"):
+        getattr(ps, f"dp_{verb}")(column, rows, 1, domain={column: known}, ledger=ledger)
+    assert len(ledger.entries) == 0
+    texts = rows.astype({"float": str})  # text may spell numbers
+    assert ps.dp_mean("float", texts, 1, domain={"float": (0, 9)}, rng=1).nobs == 2

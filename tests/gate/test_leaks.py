@@ -1,15 +1,19 @@
 """Planted values that occur nowhere else do not appear in any output of a conversation that fails."""
 
 import asyncio
+import inspect
+import sys
 import threading
 import types
 import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import privstats as ps
 from privstats.boundary import door
 from privstats.errors import PrivacyError, PrivstatsError
 from privstats.formula.design import Design, bind_regression
@@ -206,3 +210,30 @@ def test_what_only_the_rows_could_tell_is_neither_refused_nor_warned_of(columns)
 def test_not_even_the_number_of_rows_decides_about_failure(n):
     assert len(fit(Frame(planted().iloc[:n]))) == 2
     assert len(fit(Batches(in_batches(planted().iloc[:n], 1)))) == 2
+
+
+def deep(frames, work):
+    return work() if frames <= 0 else deep(frames - 1, work)
+
+
+def test_no_row_decides_how_a_call_near_the_recursion_limit_ends():
+    days = pd.date_range("2020-06-01", periods=50).to_list()
+    dates = pd.DataFrame({"t": pd.Series(days).astype("category")})
+    text = pd.DataFrame({"t": pd.Series(["2020-06-01", *days[1:]], dtype=object).astype("category")})
+    known = {"t": ("2020-01-01", "2020-12-31")}
+
+    def ended(rows):
+        try:
+            return ps.dp_hist("t", rows, 1, bins=1, rng=1, domain=known, neighbors="add_remove").params.item()
+        except PrivacyError as error:
+            return str(error)
+
+    most = sys.getrecursionlimit() - len(inspect.stack(0)) - 30
+    ends = []
+    for frames in (*range(0, most - 60, 60), *range(most - 60, most)):
+        one, other = (deep(frames, partial(ended, rows)) for rows in (dates, text))
+        assert one == other
+        ends.append(one)
+    assert ends[0] == ended(dates)
+    assert "stack frames are left" in ends[-1]
+    assert len(set(ends)) == 2

@@ -515,3 +515,16 @@ def test_an_interval_that_moves_the_linear_predictor_too_far_is_not_given_and_sa
     clipped = replace(fit, allowances=(Allowance(np.array([[0.0], [0.0], [1.0]]), 2.0),))
     assert np.isnan(clipped.params()).tolist() == [True, False, True]
     assert clipped.notes[0].about == ("a", "c")
+
+
+def test_coordinates_do_not_depend_on_directions_that_no_row_identifies():
+    rng = np.random.default_rng(0)
+    matrix, hidden = rng.standard_normal((6, 4)), np.linalg.qr(rng.standard_normal((6, 2)))[0]
+    t, along = rng.standard_normal(4), rng.standard_normal(2)
+    for back in (
+        Coordinates(np.zeros(6), matrix, hidden).back,
+        Coordinates(np.zeros(6), matrix, -hidden[:, ::-1]).back,
+    ):
+        assert back @ (matrix @ t + hidden @ along) == pytest.approx(t)
+    with_twin = Coordinates(np.zeros(6), np.column_stack([matrix, matrix[:, 0]]), hidden)
+    assert with_twin.matrix @ (with_twin.back @ matrix[:, 1]) == pytest.approx(matrix[:, 1])

@@ -109,3 +109,22 @@ def test_a_pickled_ledger_counts_on():
     copy = pickle.loads(pickle.dumps(ledger))
     with pytest.raises(BudgetError):
         copy.charge([("too much", PureDP(0.6))])
+
+
+def test_a_charge_within_the_check_of_another_is_counted():
+    ledger = Ledger(PureDP(1.0))
+    granted = []
+
+    class Late(Account):
+        def admit(self, entry, before):
+            super().admit(entry, before)
+            if not granted:  # as a signal handler would, after the check and before the entry
+                granted.append(PureDP(0.7))
+                ledger.charge([("inner", PureDP(0.7))])
+
+    late = Late(ledger.budget, ledger.book)
+    with pytest.raises(BudgetError, match=r"0\.3 left"):
+        late.charge([("outer", PureDP(0.7))])
+    assert [entry.parts[0][0] for entry in ledger.book.entries] == ["inner"]
+    late.charge([("after", PureDP(0.3))])
+    assert len(ledger.book.entries) == 2

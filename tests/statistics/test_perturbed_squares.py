@@ -217,3 +217,15 @@ def test_hubers_intervals_cover_and_are_shorter_than_those_of_steps(monkeypatch)
     assert np.mean(covered, axis=0).min() >= LEAST
     sharp = {mech: np.nan_to_num(found).mean(axis=0) for mech, found in lengths.items()}  # 0 where none is given
     assert (sharp["objpert"] > sharp["newton"]).all()
+
+
+def test_the_residual_sd_beside_a_rare_reference_level_is_that_of_the_rows():
+    rng = np.random.default_rng(1)
+    n = 20_000
+    x, k = rng.uniform(0, 10, n), rng.choice(5, n, p=[0.001, 0.009, 0.65, 0.26, 0.08])
+    rows = pd.DataFrame({"y": 0.2 * x + 0.1 * k + rng.normal(0, 0.35, n) + 12, "x": x, "k": k})
+    domain = {"y": (10, 17), "x": (0, 12), "k": [0, 1, 2, 3, 4]}
+    for seed in range(3):
+        fit = ps.dp_lm("y ~ x + C(k)", rows, 1.0, domain=domain, mech="objpert", rng=seed)
+        assert np.isnan(fit.params["C(k)[T.1]"])  # the reference level is left out
+        assert fit.scale**0.5 == pytest.approx(0.35, rel=0.15)

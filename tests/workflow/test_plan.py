@@ -730,3 +730,18 @@ def test_a_plan_without_intervals_says_why_and_is_not_searched(verb, formula, mo
     for search in (made.budget_for, made.n_for):
         with pytest.raises(OptionError, match=f"no budget and no number of rows gives this width. {why}"):
             search(0.1)
+
+
+@pytest.mark.parametrize(
+    ("verb", "formula", "n", "more"),
+    [
+        ("mean", "x ~ g", 0, {}),  # no rows
+        ("glm", "b ~ 0 + x:g", 1000, {}),  # slopes by level and no constant
+        ("glm", "k ~ 0 + x:g", 1000, {"family": "poisson"}),
+        ("hist", "t", 1000, {"bins": [-1e10, 1e10]}),  # edges outside the calendar
+    ],
+)
+def test_plans_at_the_edges_are_made(verb, formula, n, more):
+    domain = {"x": (-1, 1), "g": ["a", "b", "c"], "b": bool, "k": (0, 9), "t": ("2020-01-01", "2021-01-01")}
+    for budget in ({"eps": 1}, {"mu": 1}):
+        assert "No row was read" in str(ps.plan(verb, formula, n=n, domain=domain, **budget, **more))

@@ -145,3 +145,11 @@ def test_a_remedy_names_no_level_that_is_the_reference_or_as_rare():
 
 def test_a_remedy_asks_for_more_rows_not_for_as_many():
     assert note("collinear", ("x",), ratio=1.0, times=1.0).text.endswith("rows x budget 1.1 times as large.")
+
+
+def test_a_spread_that_is_mostly_noise_is_not_taken_for_values_at_the_bounds():
+    x = RNG.uniform(0, 40, 3000)
+    rows = pd.DataFrame({"x": x, "y": np.exp(6 + 0.01 * x + RNG.normal(0, 0.5, 3000)).clip(50, 20_000)})
+    for seed in range(20):
+        fit = ps.dp_lm("y ~ x", rows, 1.0, domain={"y": (50, 20_000), "x": (-4, 63)}, rng=seed)
+        assert "clamped response" not in {one.key for one in fit.notes}
