@@ -17,7 +17,7 @@ from privstats.estimators.base import Noises
 from privstats.estimators.constants import HELD_LEAST, MOST_LEFT_OUT, TWO_ENDED, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
-from privstats.inference.estimate import Estimate
+from privstats.inference.estimate import Estimate, product_parts
 from privstats.inference.matrix import HIDDEN
 from privstats.inference.notes import UNKNOWN_ROWS, Note, about_rows, note
 from privstats.inference.tables import PointEstimate
@@ -68,7 +68,9 @@ class KeptLevels:
     needed_levels : tuple of float
         For each factor, the number of rows that a level needs to be kept.
     sd : float
-        Largest noise sd of a level's count.
+        Largest noise sd of a level's count, over the factors whose counts were released for themselves.
+    sds : tuple of ndarray
+        For each factor, noise sds of the counts of its levels.
     least : float
         Smallest count of a kept level; inf without factors.
     rare_values : tuple of (int, float)
@@ -94,6 +96,7 @@ class KeptLevels:
     needed: float = 0.0
     needed_levels: tuple[float, ...] = ()
     sd: float = 0.0
+    sds: tuple[FloatArray, ...] = ()
     least: float = np.inf
     rare_values: tuple[tuple[int, float], ...] = ()
     rarer: float = np.inf
@@ -196,6 +199,7 @@ def readable_levels(
         needed=needed,
         needed_levels=least,
         sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
+        sds=tuple(sds[k] if k in releases else sd for k, (_, sd) in enumerate(known)),
         least=max(min(smallest, default=np.inf), 1.0),
         rare_values=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
         rarer=scales.rarer,
@@ -339,24 +343,39 @@ def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[Float
 
 
 def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
-    """Return notes on the levels left out of the fit; for each factor, a left-out reference level has its own note."""
+    """Return notes on the levels left out of the fit.
+
+    A left-out reference level has a note of its own, about all coefficients that compare other levels with it. Without
+    dummies, such as under sums to zero, one note of the factor names the levels.
+    """
     notes, names = [], box.design.names
-    gone = np.linalg.norm(levels.hidden, axis=1) > UNSEEN
+    to_users = box.design.to_original(response=False)[0]
     parts = zip(box.design.factors, levels.kept, levels.counts, levels.needed_levels, strict=True)
     for factor, kept, counts, needed in parts:
         known: dict[str, Any] = {"sd": levels.sd, "needed": needed, "budget": "this budget"}
         rare, first = np.flatnonzero(~kept).tolist(), factor.reference
-        about = [j for j in factor.columns if gone[j]]
+        if not rare:
+            continue
+        count = listed([about_rows(counts[level]) for level in rare])
+        most = factor.compared_with(factor.levels[int(np.argmax(np.where(kept, counts, -np.inf)))])
+        others = tuple(kept if one is kept else np.ones(len(one), dtype=bool) for one in levels.kept)
+        gone = np.linalg.norm(to_users @ box.null_space(others), axis=1) > UNSEEN * np.linalg.norm(to_users, axis=1)
+        about = [j for j in range(box.c) if gone[j]]
+        if first is None and ":" not in factor.name:
+            left = listed([repr(factor.levels[level]) for level in rare])
+            what = {"level": left, "factor": factor.name, "count": count, "code": most}
+            notes.append(note("rare contrast", [names[j] for j in about], **what, **known))
+            continue
         if first in rare:
             rare.remove(first)
-            own = [factor.columns[place] for level in rare for place in factor.dummies(level)]
-            compared = [j for j in (box.intercept, *about) if j is not None and j not in own]
-            about, most = own, factor.levels[int(np.argmax(np.where(kept, counts, -np.inf)))]
-            known["code"] = factor.compared_with(most)
+            dummies = {names[factor.columns[place]] for level in rare for place in factor.dummies(level)}
+            own = [j for j in about if dummies & set(product_parts(names[j]))]
+            compared = [j for j in about if j not in own]
+            about, known["code"] = own, most
             what = {"level": factor.levels[first], "factor": factor.name, "count": about_rows(counts[first])}
             notes.append(note("rare reference", [names[j] for j in compared], **what, **known))
-        if rare:
             count = listed([about_rows(counts[level]) for level in rare])
+        if rare:
             notes.append(note("rare level", [names[j] for j in about], count=count, **{**known, "code": ""}))
     return tuple(notes)
 
@@ -382,7 +401,7 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
         level=factor.levels[one.level],
         factor=factor.name,
         count=about_rows(count[one.level]),
-        sd=levels.sd,
+        sd=levels.sds[one.factor][one.level],
         needed=needed,
         code=compared_with_another(factor, count, needed) if reference else "",
     )

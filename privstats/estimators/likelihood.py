@@ -649,7 +649,8 @@ def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple
     few, notes = effective < FEW_OUTCOMES, []
     if few.any():
         about = tuple(name for name, one in zip(names, few, strict=True) if one)
-        notes.append(note("few outcomes", about, count=about_rows(float(effective[few].max())), needed=FEW_OUTCOMES))
+        most = float(np.floor(effective[few].max()))  # "about 8 rows ... and about 8 are needed" would be no reason
+        notes.append(note("few outcomes", about, count=about_rows(most), needed=FEW_OUTCOMES))
     for j, rows in levels.rare_values:
         if not few[j]:
             notes.append(note("rare value", (names[j],), count=about_rows(rows), needed=levels.needed))

@@ -64,7 +64,7 @@ from privstats.inference.estimate import Allowance, Estimate, NormalEstimate, St
 from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
-from privstats.inference.notes import note
+from privstats.inference.notes import merged, note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.convex import SmoothedCheck
 from privstats.losses.psi import (
@@ -231,7 +231,7 @@ def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEs
     """Return the joint estimate from the fits of all taus, with the correlations between the fits' sampling errors."""
     if len(fits) == 1:
         return fits[0].solve(names)
-    notes = tuple(dict.fromkeys(note for fit in fits for note in fit.notes))
+    notes = merged(note for fit in fits for note in fit.notes)
     facts: dict[str, float] = {}
     for fit in fits:
         facts = {name: max(value, facts.get(name, -np.inf)) for name, value in fit.facts.items()}
@@ -621,7 +621,8 @@ class OneOrder(OneStep):
         No coefficient is reported if the last step was too long, if the fit is too far from a constant fit, or if the
         responses near the quantile have few distinct values.
         """
-        m, density, names = self.m, step.hessian, tuple(self.box.design.names)
+        m, density = self.m, step.hessian
+        names = tuple(f"{name}[{self.tau:g}]" if self.item else name for name in self.box.design.names)
         length = float(np.linalg.norm(step.step))
         pilot = self.along(step.last.at.theta - self.center)
         away = float(np.linalg.norm(pilot)) / (FARTHEST_PILOT * self.size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -55,6 +55,7 @@ class _Prose(string.Formatter):
 
 
 _PROSE = _Prose()
+NOT_GIVEN = " not given"  # words after the names of coefficients that a note is about
 CAP = 100.0  # upper limit of computed ratios of noise to information
 RELIABLE = 0.4  # largest ratio of noise to information at which noise hardly lengthens the intervals
 
@@ -70,6 +71,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{names} not given: {count} have the level {level!r}, with which {factor} compares the others (released "
             "count, std err {sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows with the level were "
             "left out of the fit. Remedy: compare with another level, {code}."
+        ),
+        "rare contrast": (
+            "{names} not given: they depend on the level {level} of {factor}, with {count} (released count, std err "
+            "{sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows with the level were left out of the "
+            "fit. Remedy: spend more, merge the level with another one, or compare with a frequent level, {code}."
         ),
         "hidden level": (
             "{names} not given: the level {level!r} of {factor} has {count} (released count, std err {sd:.0f}), and "
@@ -307,6 +313,7 @@ SYMPTOMS = (
     "noise to signal",
     "rare level",
     "rare reference",
+    "rare contrast",
     "hidden level",
     "few outcomes",
     "rare value",
@@ -351,15 +358,27 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     if key not in NOTES:
         raise OptionError(f"there is no note '{key}'; choose among {', '.join(NOTES)}")
     template, about = NOTES[key], tuple(about)
-    subject = (
-        f"{listed(about)} {'is' if len(about) == 1 else 'are'}" if "{names} not given" in template else listed(about)
-    )
+    verb = f" {'is' if len(about) == 1 else 'are'}" if f"{{names}}{NOT_GIVEN}" in template else ""
+    subject = f"{listed(about)}{verb}"
     if "times" in numbers:
         numbers["times"] = max(numbers["times"], 1.1)  # "1.0 times as large" would be no remedy
     try:
         return Note(key, _PROSE.format(template, **{"names": subject, **numbers}), about)
     except (KeyError, ValueError, TypeError):
         raise OptionError(f"the note '{key}' lacks a number, or has a wrong one; see its template") from None
+
+
+def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Return notes in which coefficients that are not given for one reason, in the same words, share one note."""
+    found: dict[tuple[str, str], Note] = {}
+    for one in notes:
+        _, given, reason = one.text.partition(NOT_GIVEN)
+        same = (one.key, reason if given and one.about else one.text)
+        if same in found and found[same] != one:
+            about = tuple(dict.fromkeys((*found[same].about, *one.about)))
+            one = Note(one.key, f"{listed(about)} are{NOT_GIVEN}{reason}", about)
+        found[same] = one
+    return tuple(found.values())
 
 
 def in_rho(one: Note) -> Note:

@@ -211,6 +211,8 @@ class References:
         texts = [note.text for note in notes]
         rows: list[int | None] = [None] * len(names)
         both = [{own, str(name)} for own, name in zip(names, results.estimate.names, strict=True)]
+        if results.facts.keys == ("term", "tau"):  # notes about a coefficient, or about one of its quantiles
+            both = [one | {str(term)} for one, (term, _) in zip(both, results.facts.labels, strict=True)]
         for k in np.flatnonzero(np.isnan(numbers.sd) & ~unknown):
             rows[k] = _about(both[k], notes, NO_STD_ERROR)
         for absent, kinds, text in ((none, NOTHING, NOT_GIVEN), (unknown & ~none, NO_INTERVALS, NO_INTERVAL)):

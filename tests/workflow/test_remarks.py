@@ -153,3 +153,48 @@ def test_a_spread_that_is_mostly_noise_is_not_taken_for_values_at_the_bounds():
     for seed in range(20):
         fit = ps.dp_lm("y ~ x", rows, 1.0, domain={"y": (50, 20_000), "x": (-4, 63)}, rng=seed)
         assert "clamped response" not in {one.key for one in fit.notes}
+
+
+def test_a_left_out_level_explains_products_and_codings_without_dummies():
+    fit = fitted("y ~ x * C(g)", mech="newton")
+    missing = set(fit.params.index[fit.params.isna()])
+    assert missing == set(note_of(fit, "rare reference").about)
+    assert {"x", "Intercept", "x:C(g)[T.b]"} <= missing
+    fit = fitted("y ~ x + C(g, Sum)", mech="newton")
+    found = note_of(fit, "rare contrast")
+    assert (
+        set(found.about)
+        == {"Intercept", "C(g, Sum)[S.a]", "C(g, Sum)[S.b]"}
+        == set(fit.params.index[fit.params.isna()])
+    )
+    assert "they depend on the level 'a' of C(g, Sum), with " in found.text
+    assert found.text.endswith("or compare with a frequent level, C(g, Treatment('b')).")
+    assert fitted("y ~ x + C(g, Treatment('b'))", mech="newton").params[["x", "Intercept"]].notna().all()
+
+
+def test_counts_of_levels_from_sums_have_their_std_err_and_effective_rows_are_rounded_down():
+    rows = ROWS.assign(g=RNG.choice(["a", "b", "c"], N, p=[0.03, 0.5, 0.47]))
+    rows["b"] = RNG.uniform(size=N) < np.where(rows.g == "a", 0.002, 0.05)
+    seen = 0
+    for seed in range(6):
+        fit = ps.dp_glm("b ~ x + C(g)", rows, mu=1.0, domain={**DOMAIN, "b": bool}, rng=seed)
+        for one in fit.notes:
+            if one.key == "hidden level":
+                seen += 1
+                assert "std err 0)" not in one.text
+            if one.key == "few outcomes":
+                assert "about 8 rows" not in one.text
+    assert seen
+
+
+def test_a_quantile_that_is_not_given_points_to_its_own_reason():
+    rows = pd.DataFrame({"x": RNG.uniform(0, 1, 6000)}).assign(
+        y=lambda data: np.where(data.x < 0.7, 10.0, 20 + 9 * data.x)
+    )
+    rows["y"] += np.where(rows.x < 0.7, 0, RNG.normal(0, 2, len(rows)))
+    fit = ps.dp_rq("y ~ x", rows, mu=2.0, tau=[0.2, 0.5, 0.95], domain={"x": (0, 1), "y": (0, 60)}, rng=1)
+    found = [one for one in fit.notes if one.key == "few values"]
+    assert len(found) == 1
+    assert set(found[0].about) <= {f"{name}[{tau}]" for name in ("Intercept", "x") for tau in (0.2, 0.5, 0.95)}
+    assert set(found[0].about) == {fit.estimate.names[k] for k in np.flatnonzero(fit.params.isna())}
+    assert "releases do not identify" not in str(fit.summary())
