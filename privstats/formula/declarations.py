@@ -340,6 +340,8 @@ def declared(what: Any, name: str) -> Known:
             within = _numbers(min(what), max(what)) if what else _numbers(0, 0)
             step = abs(what.step)
             return DeclaredGrid(within.lo, within.hi, float(step)) if min(what) % step == 0 else within
+        case (str() as low, str() as high) if isinstance(what, tuple) and _is_number(low) and _is_number(high):
+            raise DomainError(f"the bounds are texts; write them as numbers, ({low}, {high})")
         case (str() | datetime.date(), str() | datetime.date()) if isinstance(what, tuple):
             return Dates(*what)
         case (low, high) if isinstance(what, tuple):
@@ -353,6 +355,13 @@ def declared(what: Any, name: str) -> Known:
     if what is bool:
         return Levels((False, True))
     raise DomainError(f"{name} is {quote(what)}; write bounds as (low, high), or levels as a list of at least two")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _numbers(low: Any, high: Any) -> Numbers:

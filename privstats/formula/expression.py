@@ -26,6 +26,7 @@ from privstats.formula.values import walk
 
 WHOLE = range(1, 100)  # exponents for which a power is treated as a product of equal factors
 FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # functions of R that correspond to C(...)
+ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # a date in ISO format
 TREES = 1024  # largest number of cached syntax trees
 MOST_NODES = 300  # largest number of nodes of an expression, well below Python's recursion limit
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
@@ -83,6 +84,12 @@ def parse(code: str) -> ast.expr:
         raise FormulaError(f"formulas have no function '{spelt[1]}'; write C({spelt[2].strip()})")
     if code.strip() == ".":
         raise FormulaError("'.' does not stand for all other columns here; name them, as in y ~ x1 + x2")
+    if tree is None and re.fullmatch(r"[^\W\d]\w*( [^\W\d]\w*)+", code.strip()):
+        raise FormulaError(
+            f"'{code[:80]}' cannot be read as an expression; for a column of this name write Q({code.strip()[:80]!r})"
+        )
+    if tree is None and re.search(r"[^=<>!]=[^=]", code):
+        raise FormulaError(f"'{code[:80]}' cannot be read as an expression; write == to compare")
     if tree is None or sum(1 for _ in ast.walk(tree)) > MOST_NODES:
         raise FormulaError(f"'{code[:80]}' cannot be read as an expression; write it as in Python, such as np.log(x)")
     normal: ast.expr = _Normal().visit(tree)
@@ -263,6 +270,8 @@ def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
             return _all_rows(f"{called}({first})", what, first)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=what)) if name != "np" and what in METHODS:
             return _all_rows(code, what, name)
+        case ast.Call(func=ast.Name(id="offset"), args=[inner]):
+            return f"an offset is an argument; leave it out of the formula and write offset='{ast.unparse(inner)}'"
         case ast.Call(func=func):
             called = ast.unparse(func)
             if f"np.{called}" in FUNCTIONS:
@@ -278,6 +287,11 @@ def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
                 f"formulas have no function '{called}'; {hint}help(ps.rowwise) lists all, and ps.rowwise registers a "
                 "function of your own"
             )
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and ISO_DATE.fullmatch(node.value):
+        return (
+            f"{code} is compared with a column whose dates are not declared; write domain={{'day': ('2020-01-01', "
+            "'2024-12-31')} from public knowledge"
+        )
     return (
         f"'{code}' is not known to treat each row alone; use columns, numbers, + - * / **, comparisons, and the "
         "functions that help(ps.rowwise) lists"

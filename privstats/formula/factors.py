@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DomainError, FormulaError
 from privstats.formula.basis import BASES, Basis
-from privstats.formula.declarations import Dates, Estimated, Levels, Numbers, as_date, plain
+from privstats.formula.declarations import Dates, DeclaredGrid, Estimated, Levels, Numbers, as_date, plain
 from privstats.formula.domain import Domain
 from privstats.formula.expression import bounds_of, columns, is_total, parse, with_days
 from privstats.formula.interval import EVERYTHING, Interval
@@ -450,6 +450,9 @@ def _levels(code: str, name: str, domain: Domain) -> Levels:
     levels = domain.get(name)
     if isinstance(levels, Levels):
         return levels
+    if isinstance(levels, DeclaredGrid) and levels.step == 1 and levels.hi - levels.lo < MOST_LEVELS:
+        low, high = round(levels.lo), round(levels.hi)
+        raise DomainError(f"'{code}' needs levels; write domain={{'{name}': list(range({low}, {high + 1}))}}")
     raise DomainError(
         f"'{code}' needs the levels of '{name}'; write domain={{'{name}': ['first', 'second']}} with all levels that "
         "can occur"

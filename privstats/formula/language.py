@@ -91,6 +91,7 @@ def parse_formula(formula: Any, like: str) -> Formula:
         raise FormulaError(f"back-ticks do not quote names here; write Q('{quoted[1]}')")
     if (read := _read(formula)) is None:
         inside = ", and arithmetic with numbers inside I(), as in I(2 * x)" if DIGIT.search(formula) else ""
+        inside = ", and a power of terms as (x1 + x2)**2" if ")^" in formula.replace(" ", "") else inside
         raise FormulaError(f"the formula {formula!r} cannot be read; write it like '{like}'{inside}")
     return read
 

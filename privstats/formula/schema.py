@@ -18,6 +18,8 @@ from privstats.formula.kinds import SLIP, kind_of, misfit, near_name, undeclared
 from privstats.formula.language import CODINGS
 from privstats.formula.values import admitted
 
+UNTYPED = "privstats: untyped"  # key of the mark that `untyped` sets
+SEPARATORS = (";", "\t", "|")  # separators of a file that was read as a single column
 NO_COLUMNS = frozenset({"np", *CODINGS})  # names in formulas that are not columns
 
 
@@ -54,6 +56,10 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
             raise FormulaError(f"'{name}' is the index of the data, not a column; write data.reset_index()")
         near = near_name(name, offered)
         cure = f"did you mean '{near}'?" if near else "check the formula and the names of the columns"
+        parted = next((sign for sign in SEPARATORS if len(offered) == 1 and name in str(offered[0]).split(sign)), None)
+        cure = (
+            f"the only column is named by all, parted by {parted!r}; write a file parted by commas" if parted else cure
+        )
         raise FormulaError(f"the data have no column '{name}'; {cure}")
 
 
@@ -125,10 +131,18 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
         raise DomainError(undeclared(kinds))
 
 
+def untyped(head: pd.DataFrame) -> pd.DataFrame:
+    """Mark a frame without rows: the types of its columns are no types of the data, or of their first rows only."""
+    head.attrs[UNTYPED] = True
+    return head
+
+
 def check_types(domain: Domain, names: Iterable[str], frame: pd.DataFrame) -> None:
     """Raise an error if no cell of a column can suit its declaration, by the (public) type of the column.
 
-    A column of text suits every declaration, because its cells may spell numbers and dates.
+    A column of text suits every declaration, because its cells may spell numbers and dates. A column of floats suits
+    every declaration, because pandas gives this type to a column in which all cells are missing. Frames marked by
+    `untyped` are not checked: the types of a first part of the data depend on the rows in this part.
 
     Parameters
     ----------
@@ -143,9 +157,10 @@ def check_types(domain: Domain, names: Iterable[str], frame: pd.DataFrame) -> No
     DomainError
         The error names the column, and shows a declaration that suits its type.
     """
-    for name in names:
+    for name in () if frame.attrs.get(UNTYPED) else names:
         known, dtype = domain.get(name), frame[name].dtype
-        if known is not None and kind_of(dtype) != "text" and (unsuited := misfit(name, known, dtype)):
+        open_type = kind_of(dtype) == "text" or pd.api.types.is_float_dtype(dtype)
+        if known is not None and not open_type and (unsuited := misfit(name, known, dtype)):
             raise DomainError(unsuited)
 
 

@@ -34,7 +34,8 @@ TABLE |= {"table_name", "schema_name", "catalog_name", "function", "subquery"}
 SCANS = {"read_parquet", "parquet_scan"}
 FILTERED = (
     "data is a query that does more than choose columns of a table, so that its number of rows may be private, and its "
-    "rows others in each pass; give the table, with subset='x > 0' for a filter, or the result as a table of its own"
+    "rows others in each pass; give the table, with subset='x > 0' for a filter, or the result as a table of its own "
+    "(a view, a registered frame and a reader of CSV files are queries, too)"
 )
 
 

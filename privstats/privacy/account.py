@@ -131,7 +131,7 @@ class Account:
         """
         for _, promise in entry.parts:
             if not isinstance(promise, COUNTED[type(self.budget)]):
-                raise _uncounted(self.budget, promise)
+                raise _uncounted(self.budget, promise.spent_on(promises_of((entry,)), self.prove))
         if not self.budget.covers(promises_of((*before, entry)), self.prove):
             raise _short(self.budget.less(self._spent_on(before)), self._spent_on((entry,)))
 

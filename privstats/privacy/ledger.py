@@ -76,9 +76,10 @@ class Ledger(Account):
         elif isinstance(budget, Promise):
             super().__init__(budget, analyst=analyst)
         else:
+            file = f"; for the ledger in a file write ps.Ledger(path={str(budget)!r})" if _is_path(budget) else ""
             raise BudgetError(
                 "a ledger needs a budget; write ps.Ledger(ps.PureDP(1)), ApproxDP(1, 1e-6), GaussianDP(1) or "
-                "ZeroCDP(0.5)"
+                f"ZeroCDP(0.5){file}"
             )
 
     @classmethod
@@ -140,3 +141,14 @@ def user() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         return ""
+
+
+def ledger_for(given: object) -> str:
+    """Return a remedy, for error texts, for an argument `ledger` that is no ledger, such as the path of a file."""
+    if _is_path(given):
+        return f"write ledger=ps.Ledger(path={str(given)!r}), or ledger=ps.Ledger(ps.PureDP(1)) without a file"
+    return "write ledger=ps.Ledger(ps.PureDP(1))"
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, str | PathLike)

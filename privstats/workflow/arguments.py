@@ -15,6 +15,7 @@ from privstats.formula.language import parse_formula
 from privstats.formula.schema import check_declared, check_schema, check_strays, check_types, names_read
 from privstats.models.base import EXPRESSIONS, Model, one_of
 from privstats.privacy.account import Account
+from privstats.privacy.ledger import ledger_for
 from privstats.privacy.promise import Neighbors, is_number
 from privstats.workflow.plan import INFERENCE
 
@@ -50,7 +51,7 @@ class Settings:
                 f"memory_limit is {quote(limit)}; give a positive number of bytes, such as memory_limit=2_000_000_000"
             )
         if self.ledger is not None and not isinstance(self.ledger, Account):
-            raise BudgetError(f"ledger is {quote(self.ledger)}; write ledger=ps.Ledger(ps.PureDP(1))")
+            raise BudgetError(f"ledger is {quote(self.ledger)}; {ledger_for(self.ledger)}")
 
 
 def take(record: type[Any], call: dict[str, Any]) -> Any:

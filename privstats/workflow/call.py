@@ -27,7 +27,7 @@ R = TypeVar("R")
 USUAL = MappingProxyType(  # names of arguments in other packages, with their names in this package
     {"epsilon": "eps", "seed": "rng", "random_state": "rng", "bounds": "domain", "confidence": "alpha",
      "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
-     "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid"}
+     "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid", "exposure": "offset"}
 )  # fmt: skip
 
 INTERVALS = ("alpha", "confidence", "level")  # usual names of the confidence level; few functions have this argument
@@ -36,6 +36,7 @@ ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, ar
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
         ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',
         ("dp_quantile", "weights"): 'write dp_rq("y ~ 1", data, tau=0.9, weights="w"), whose intercept is the quantile',
+        ("dp_glm", "exposure"): "write offset='np.log(years)' for an exposure of years",
         ("dp_mode", "weights"): "a mode counts rows, leave weights out",
         ("dp_hist", "weights"): "a histogram counts rows, leave weights out",
     }

@@ -11,6 +11,7 @@ from privstats.boundary import door
 from privstats.errors import BudgetError, ChargedInterrupt, OptionError, PrivstatsError, quote
 from privstats.privacy.account import COUNTED, Account
 from privstats.privacy.composition import together
+from privstats.privacy.ledger import ledger_for
 from privstats.privacy.ledger_prepaid import Charge, Prepaid, check_together
 from privstats.privacy.promise import Promise
 from privstats.results.entry import entry
@@ -171,7 +172,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
     if isinstance(data, Protected) and ledger is not None:
         raise OptionError("protected data have their own ledger; leave ledger= out")
     if account is not None and not isinstance(account, Account):
-        raise BudgetError(f"ledger is {quote(account)}; write ledger=ps.Ledger(ps.PureDP(1))")
+        raise BudgetError(f"ledger is {quote(account)}; {ledger_for(account)}")
     if account is not None:
         check_together(account, [charge_of(plan) for plan in study])  # raises an error before the data are read
     there = [planned_on(plan, data) for plan in study]

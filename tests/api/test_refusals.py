@@ -195,6 +195,31 @@ DATA = [
     ("lm", LM, {"formula": "y ~ 2*x"}, ps.FormulaError, r"arithmetic with numbers inside I\(\), as in I\(2 \* x\)$"),
     ("lm", LM, {"formula": "g ~ x"}, ps.FormulaError, r"for the share of one level write I\(g == 'a'\)$"),
     ("lm", LM, {"eps": 1e200}, ps.BudgetError, r"eps is 1e\+200, too large to compute with; give eps=1$"),
+    ("lm", LM, {"formula": "y ~ (x + z)^2"}, ps.FormulaError, r"and a power of terms as \(x1 \+ x2\)\*\*2$"),
+    (
+        "lm",
+        LM,
+        {"formula": "y ~ years of school"},
+        ps.FormulaError,
+        r"for a column of this name write Q\('years of school'\)",
+    ),
+    ("lm", LM, {"formula": "y ~ x + offset(np.log(x))"}, ps.FormulaError, r"write offset='np.log\(x\)'$"),
+    ("lm", LM, {"subset": "x > 0 and g = 'a'"}, ps.FormulaError, "write == to compare$"),
+    (
+        "lm",
+        LM,
+        {"domain": {"y": ("0", "1"), "x": (0, 1)}},
+        ps.DomainError,
+        r"are texts; write them as numbers, \(0, 1\)$",
+    ),
+    (
+        "lm",
+        LM,
+        {"formula": "y ~ C(x)", "domain": {"y": (0, 1), "x": range(0, 3)}},
+        ps.DomainError,
+        r"'C\(x\)' needs levels; write domain=\{'x': list\(range\(0, 3\)\)\}$",
+    ),
+    ("lm", LM, {"ledger": "study.sqlite"}, ps.BudgetError, r"write ledger=ps.Ledger\(path='study.sqlite'\), or"),
     ("lm", LM, {"domain": 3}, ps.DomainError, "dict"),
     ("lm", LM, {"formula": 3}, ps.FormulaError, "first argument of dp_lm is a formula"),
     ("lm", LM, {"formula": "y ~ I(x - np.mean(x))"}, ps.FormulaError, "np.mean"),
@@ -320,3 +345,27 @@ def test_a_question_about_budgets_warns_of_none():
         width = ps.plan("mean", "y", n=N, domain=DOMAIN, mech="laplace", eps=20).expected()["width"].item()
         plan = ps.plan("mean", "y", n=N, domain=DOMAIN, mech="laplace", eps=1)
         assert plan.budget_for(width * 0.9999) > 20
+
+
+def test_a_file_with_another_separator_is_named():
+    rows = pd.DataFrame({"y;x;g": ["1;2;a"]})
+    with pytest.raises(ps.FormulaError, match="no column 'y'; the only column is named by all, parted by ';'; write a"):
+        ps.dp_lm("y ~ x", rows, 1, domain=DOMAIN)
+
+
+def test_a_ledger_of_another_kind_names_the_whole_cost():
+    ledger = ps.Ledger(ps.PureDP(1))
+    for verb, formula in (("lm", "y ~ x"), ("mean", "y")):
+        with pytest.raises(
+            ps.BudgetError, match=r"the ledger counts pure eps and this fit costs mu = 0\.5; open it with"
+        ):
+            getattr(ps, f"dp_{verb}")(formula, ROWS, mu=0.5, domain=DOMAIN, ledger=ledger)
+    with pytest.raises(ps.BudgetError, match=r"for the ledger in a file write ps.Ledger\(path='a.sqlite'\)$"):
+        ps.Ledger("a.sqlite")
+
+
+def test_exposure_of_other_packages_is_an_offset_here():
+    with pytest.raises(
+        TypeError, match=r"unexpected keyword argument 'exposure'; write offset='np.log\(years\)' for an"
+    ):
+        ps.dp_glm("y ~ x", ROWS, 1, domain=DOMAIN, family="poisson", exposure="x")

@@ -141,7 +141,12 @@ def test_frames_of_polars_and_tables_of_pyarrow_are_checked_by_their_schemas():
     ("verb", "column", "known", "says"),
     [
         ("median", "dates", (0, 9), "has dates, and is declared as 0 to 9; write"),
-        ("hist", "float", ["a", "b"], "has numbers, and is declared as levels 'a', 'b'; declare its levels as numbers"),
+        (
+            "hist",
+            "number",
+            ["a", "b"],
+            "has numbers, and is declared as levels 'a', 'b'; declare its levels as numbers",
+        ),
         ("mode", "truth", ["yes", "no"], "has truth values, and is declared as levels 'yes', 'no'; write bool"),
         ("mean", "spans", (0, 9), "has values of a type that no declaration suits, .*; turn them into numbers"),
     ],
