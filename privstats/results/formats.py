@@ -7,10 +7,10 @@ import html
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from privstats.results.text import WIDTH, shown_once
+from privstats.results.text import RULE, WIDTH, TextTable, filled, shown_once
 
 GAP = 1  # smallest number of spaces between two columns of a plain-text table
 MANY = 5  # LaTeX tables with more columns are set in small letters
@@ -289,3 +289,79 @@ def _equation(name: str, digits: str, exponent: str | None) -> str:
 def _letters(k: int) -> str:
     """Return name number k of the sequence of names a, b, ..., z, aa, ab, ..."""
     return (_letters(k // 26 - 1) if k >= 26 else "") + chr(ord("a") + k % 26)
+
+
+class Tabular:
+    """Base class of printed tables, which are also available in the formats of other programs."""
+
+    def as_text(self) -> str:
+        """Return the table as plain text in lines of at most 80 characters."""
+        raise NotImplementedError
+
+    def _sheet(self) -> Sheet:
+        raise NotImplementedError
+
+    def as_markdown(self) -> str:
+        """Return the table as Markdown."""
+        return self._sheet().as_markdown()
+
+    def as_latex(self) -> str:
+        """Return a LaTeX table with a caption; it needs the package booktabs."""
+        return self._sheet().as_latex()
+
+    def as_html(self) -> str:
+        """Return one table of HTML with its style."""
+        return self._sheet().as_html()
+
+    def as_csv(self) -> str:
+        """Return the rounded numbers as CSV, with the full label in each row."""
+        return self._sheet().as_csv()
+
+    def as_gt(self) -> Any:
+        """Return a table of the package great_tables.
+
+        Raises
+        ------
+        ImportError
+            If great_tables is not installed: it comes with ``pip install 'privstats[gt]'``.
+        """
+        return self._sheet().as_gt()
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listing(Tabular):
+    """A table with a title, and with sentences below it.
+
+    Parameters
+    ----------
+    title : str
+        Title, such as "Linear hypotheses".
+    table : TextTable
+        Rows of numbers with their labels.
+    legend : tuple of str
+        Sentences below the table.
+    """
+
+    title: str
+    table: TextTable
+    legend: tuple[str, ...] = ()
+
+    def as_text(self) -> str:
+        """Return the table as plain text in lines of at most 80 characters."""
+        lines = [line for text in self.legend for line in filled(text)]
+        return "\n".join((*filled(self.title), RULE, *self.table.as_text(), RULE, *lines))
+
+    def _sheet(self) -> Sheet:
+        table = replace(self.table, labels=self.table.repeated())
+        below = tuple(("", text) for text in self.legend)
+        return Sheet(
+            self.title, "", table.head(), tuple(table.rows()), below=below, labels=len(table.heads), key="table"
+        )

@@ -15,9 +15,11 @@ import pandas as pd
 from privstats.errors import FormulaError, OptionError, listed, quote
 from privstats.inference.estimate import Estimate
 from privstats.results.facts import FloatArray
+from privstats.results.formats import Listing
 from privstats.results.text import Column, TextTable, aligned, decimals, number
 
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NOISE_INCLUDED = "Std err, P and interval include privacy noise."
 TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[^\W\d][\w.]*)|(?P<sign>[-+*/()]))")
 
 
@@ -96,15 +98,31 @@ class ContrastTest:
     def _at(self, alpha: float) -> tuple[FloatArray, ...]:
         return tuple(np.asarray(part, dtype=float) for part in self.estimate.contrast(self.R, alpha, self.null))
 
-    def __repr__(self) -> str:
-        low, high = self.conf_int().T
+    def summary(self, alpha: float = 0.05) -> Listing:
+        """Return the tests as a table that prints as text and has other formats, such as `as_latex`.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the confidence of the intervals.
+        """
+        return Listing(self._title, self._table(level(alpha)), (NOISE_INCLUDED,))
+
+    _title = "Linear hypotheses about coefficients"
+
+    def _table(self, alpha: float) -> TextTable:
+        low, high = self.conf_int(alpha).T
         spans = tuple((0, "not given") if np.isnan(value) else None for value in self.effect)
+        ends = f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]"
         columns = (
-            *estimates(("coef", 10), self.effect, self.sd, low, high, ("[0.025", "0.975]")),
+            *estimates(("coef", 10), self.effect, self.sd, low, high, ends),
             *tests(self.tvalue, self.pvalue),
         )
         ordered = (*columns[:2], *columns[4:], *columns[2:4])
-        return "\n".join(TextTable(("",), tuple((name,) for name in self.names), ordered, spans).as_text())
+        return TextTable(("",), tuple((name,) for name in self.names), ordered, spans)
+
+    def __repr__(self) -> str:
+        return "\n".join(self._table(0.05).as_text())
 
 
 @dataclass(frozen=True)
@@ -127,6 +145,17 @@ class WaldTest:
     statistic: float
     pvalue: float
     df: int
+
+    def summary(self) -> Listing:
+        """Return the test as a table that prints as text and has other formats, such as `as_latex`."""
+        p = "<0.001" if self.pvalue < 0.001 else f"{self.pvalue:.3f}"
+        columns = (
+            Column("chi2", (f"{self.statistic:.4g}",), 10),
+            Column("df", (str(self.df),), 6),
+            Column("P>chi2", (p,), 9),
+        )
+        spans = ((0, "not given"),) if np.isnan(self.statistic) else ()
+        return Listing("Wald test of all hypotheses together", TextTable(("",), (("Wald test",),), columns, spans))
 
     def __str__(self) -> str:
         if np.isnan(self.statistic):

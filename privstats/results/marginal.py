@@ -20,7 +20,6 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, cast
 
 import numpy as np
@@ -31,11 +30,12 @@ from privstats.errors import FormulaError, OptionError, PrivstatsWarning, listed
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.simultaneous import max_t
 from privstats.results.facts import FloatArray
+from privstats.results.formats import Listing, Sheet, Tabular
 from privstats.results.hypotheses import estimates, level, tests
 from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
 from privstats.results.prediction import LINKS, linear_map, mean_of, placed, slope_of
-from privstats.results.text import RULE, Column, TextTable, filled
+from privstats.results.text import Column, TextTable
 
 NUMBERS = (
     "estimate",
@@ -61,7 +61,7 @@ BIASED = "Intervals and P also allow for what clipping may have moved (bias_boun
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalTable:
+class MarginalTable(Tabular):
     """A table of means, comparisons or slopes on a public grid; prints as text.
 
     Parameters
@@ -86,8 +86,14 @@ class MarginalTable:
 
     def as_text(self) -> str:
         """Return the table as plain text in lines of at most 80 characters."""
-        lines = [line for text in self.legend for line in filled(text)]
-        return "\n".join((*filled(self.title), RULE, *self._table().as_text(), RULE, *lines))
+        return self._listing.as_text()
+
+    def _sheet(self) -> Sheet:
+        return self._listing._sheet()
+
+    @property
+    def _listing(self) -> Listing:
+        return Listing(self.title, self._table(), self.legend)
 
     def _table(self) -> TextTable:
         frame = self.frame
@@ -100,14 +106,6 @@ class MarginalTable:
         tested = () if frame["p_value"].isna().all() else tests(z, p)
         spans = tuple((0, "not given") if np.isnan(one) else None for one in value)
         return TextTable(tuple(keys), labels, (*columns[:2], *tested, *columns[2:], shares), spans)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.as_text())}</pre>"
-
-    def __repr__(self) -> str:
-        return self.as_text()
-
-    __str__ = __repr__
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,8 @@ from privstats.results.hypotheses import ContrastTest
 class EffectsTable(ContrastTest):
     """Average marginal effects, each tested against zero, with the attribute names of statsmodels."""
 
+    _title = "Average marginal effects on the mean response"
+
     @property
     def margeff(self) -> FloatArray:
         """The average marginal effects."""

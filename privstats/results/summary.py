@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from privstats.errors import listed
 from privstats.inference.notes import Note
 from privstats.results import header
 from privstats.results.facts import FitFacts, FloatArray
-from privstats.results.formats import Sheet
+from privstats.results.formats import Sheet, Tabular
 from privstats.results.hypotheses import estimates, level, tests
 from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
@@ -41,8 +40,8 @@ RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")
 SIDES = 0.02  # an interval is symmetric if the difference of its two halves is at most this share of its length
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(Tabular):
     """The parts of the summary of a fit; prints as text.
 
     Parameters
@@ -79,32 +78,6 @@ class Summary:
             lines += labelled(label, text)
         return "\n".join((*lines, *numbered(self.notes)))
 
-    def as_markdown(self) -> str:
-        """Return the summary as Markdown: a list of labelled lines, and a table of the estimates."""
-        return self._sheet().as_markdown()
-
-    def as_latex(self) -> str:
-        """Return the summary as a LaTeX table with a caption; it needs the package booktabs."""
-        return self._sheet().as_latex()
-
-    def as_html(self) -> str:
-        """Return the summary as one table of HTML with its style."""
-        return self._sheet().as_html()
-
-    def as_csv(self) -> str:
-        """Return the rounded numbers as CSV, with the full label in each row; `tidy` has numbers with all digits."""
-        return self._sheet().as_csv()
-
-    def as_gt(self) -> Any:
-        """Return the summary as a table of the package great_tables.
-
-        Raises
-        ------
-        ImportError
-            If great_tables is not installed: it comes with ``pip install 'privstats[gt]'``.
-        """
-        return self._sheet().as_gt()
-
     def _sheet(self) -> Sheet:
         table = replace(self.table, labels=self.table.repeated())
         notes = ((f"[{k}]", note) for k, note in enumerate(self.notes, start=1))
@@ -117,14 +90,6 @@ class Summary:
             below=(*(("", line) for line in self.legend), *self.below, *notes),
             labels=len(table.heads),
         )
-
-    def _repr_html_(self) -> str:
-        return self.as_html()
-
-    def __str__(self) -> str:
-        return self.as_text()
-
-    __repr__ = __str__
 
 
 def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:

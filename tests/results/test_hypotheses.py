@@ -1,5 +1,8 @@
 """Hypotheses read from text, and the results of their tests."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
 
@@ -165,3 +168,16 @@ def test_alpha_is_between_zero_and_one(alpha):
     for call in (fit.conf_int, fit.t_test("disea").conf_int, fit.summary, fit.tidy, fit.plot):
         with pytest.raises(OptionError, match=r"such as alpha=0\.05"):
             call(alpha)
+
+
+def test_tests_print_as_summaries_in_all_formats():
+    fit = results(LM)
+    name = fit.names[1]
+    for made in (fit.t_test(f"{name} = 0").summary(alpha=0.1), fit.wald_test(f"{name} = 0").summary()):
+        assert name in str(made) or "Wald test" in str(made)
+        assert str(made).startswith(("Linear hypotheses", "Wald test of all"))
+        assert made.as_markdown().count("|") > 6
+        assert r"\begin{tabular}" in made.as_latex()
+        assert "<table" in made._repr_html_()
+        assert len(list(csv.reader(io.StringIO(made.as_csv())))) == 2
+    assert "[0.05" in str(fit.t_test(f"{name} = 0").summary(alpha=0.1))

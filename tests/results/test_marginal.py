@@ -225,7 +225,7 @@ def test_tables_print_within_80_columns():
     assert "Means of y by g" in text and "[0.025" in text and "P>|z|" not in text
     averaged = str(fit.means("g", at={"x": 1, "z": 5}, alpha=0.1))
     assert "equal weights over the declared levels of h (2)" in averaged and "0.95]" in averaged
-    assert "P>|z|" in str(fit.comparisons("h")) and "<pre>" in table._repr_html_()
+    assert "P>|z|" in str(fit.comparisons("h")) and '<table class="privstats"' in table._repr_html_()
 
 
 @pytest.mark.parametrize(
