@@ -277,7 +277,7 @@ class Steps(OneStep):
         start = self.start
         psi = start.largest_psi / start.sigma
         asked = (self.score("score", start, 1.0), self.score("first step", start, 1.0))
-        sizes = self.score_sizes(start, edges(start.m**0.5 / 8, start.longest * psi))
+        sizes = self.score_sizes(start, edges(start.m**0.5 / 8, start.longest * psi * self.most_rows))
         return self.lengthened.length((*asked, sizes), start.longest, psi, self.sizes)
 
     @property
@@ -343,7 +343,7 @@ class Steps(OneStep):
             FIRST_LEAST * m**0.5,
             FIRST_LEAST * self.scores**0.5 / self.score_sd(x, "first step"),
         )
-        radius = x.sigma * min(FIRST_MOST * m**0.5, wide)
+        radius = x.sigma * min(FIRST_MOST * m**0.5 * self.mean_rows, wide)
         held = x.remapped(plain.inverse)
         first = LastRelease.of(self.ask(self.score("first step", held, radius), by=self.by.vector), held)
         return first, x.moved(plain.root @ first.value / self.rows), plain
@@ -373,11 +373,12 @@ class Steps(OneStep):
         )
         if not self.public.intervals:
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        unit = entry_sd(self.ask, question, self.by)
-        wanted = self.robust and MEAT_LEAST * m * unit < MATRIX_NOISE * self.scores
+        unit, many = entry_sd(self.ask, question, self.by), self.mean_rows
+        wanted = self.robust and MEAT_LEAST * m * many * unit < MATRIX_NOISE * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        radius = x.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.scores / unit))
+        # the squared norm of the sum of k scores is k times that of one, if they are independent, and up to k^2 times
+        radius = x.sigma * np.sqrt(many * max(MEAT_LEAST * m * many, MATRIX_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
         return ScoreVariance.of(plain.root @ value @ plain.root / self.scores, x.sigma**2 * ridge, True)
@@ -385,7 +386,7 @@ class Steps(OneStep):
     # stage 5: the clipping threshold of scores
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score norms."""
-        sizes = self.score_sizes(w, edges(w.m**0.5 / 8, w.longest * w.largest_psi))
+        sizes = self.score_sizes(w, edges(w.m**0.5 / 8, w.longest * w.largest_psi * self.most_rows))
         return Lengths.released(self.ask, self.by, sizes, self.total(self.scores), self.tail)
 
     def clip(self, pilot: FirstStep, w: Start, lengths: Lengths) -> Clip:
@@ -453,7 +454,7 @@ class Steps(OneStep):
         """Return the sampling variance of a row's final score, in standardised coordinates, shape (m, m)."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
-        most = max(MOST_RATIO, clip.least) + clip.unseen / self.scores
+        most = max(MOST_RATIO * self.mean_rows, clip.least) + clip.unseen / self.scores
         least = max(1.0, clip.least)
         if final.products is None:
             ratio = clip.variance / self.scores

@@ -343,7 +343,7 @@ class LikelihoodStep(OneStep):
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
         """Release the histogram of score norms; `name` and `item` label the query."""
         m = w.m
-        longest = self.loss.largest(0.0) * w.longest
+        longest = self.loss.largest(0.0) * w.longest * self.most_rows
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
         ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
         question = replace(self.score(name, w, 1.0, item), within=Shells(m, ends))

@@ -236,7 +236,12 @@ class TiltedLikelihood(LikelihoodStep):
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: WeightedHessian) -> Meat:
         matrix = hessian.matrix
         meat = self.products_of_scores(hessian.ridge_free, hessian.back, hessian.within) if self.robust else matrix
-        return Meat(meat.shrunk(matrix.nearest_positive(1e-3 * self.rows)), self.freedom)
+        expected = matrix.nearest_positive(1e-3 * self.rows)
+        if (
+            self.most_rows > 1
+        ):  # scores of a unit's rows may depend on each other, so that the variance of sums is larger
+            expected = expected * max(float(np.trace(meat.value)) / float(np.trace(expected)), 1.0)
+        return Meat(meat.shrunk(expected), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
         """Release the sum of the outer products s s' over weighted scores s; correct the sum for clipping.
@@ -253,9 +258,11 @@ class TiltedLikelihood(LikelihoodStep):
         length = np.maximum(np.linalg.norm(synthetic, axis=1), 1e-300)
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
         rows = synthetic @ metric * weight[:, None]
-        squared = (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
-        tried = np.geomspace(min(HELD_LEAST * m, 0.5 * squared.max()), squared.max(), PLACES)
-        n, noise = self.rows, noise_edge(m, entry_sd(self.ask, question, self.by))
+        # scores of the same unit are assumed to be equal, so that their sum is as many times as long
+        many = self.mean_rows
+        squared = many**2 * (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
+        tried = np.geomspace(min(HELD_LEAST * m * many**2, 0.5 * squared.max()), squared.max(), PLACES)
+        n, noise = self.rows / many, noise_edge(m, entry_sd(self.ask, question, self.by))
         cut = [n / m * float((p * np.maximum(squared - t, 0.0)).sum(axis=1).mean()) for t in tried]
         best = float(tried[int(np.argmin(noise * tried + cut))])
         released = NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))

@@ -107,6 +107,16 @@ class Problem:
         """Whether the scores of one privacy unit (person) are added up."""
         return self.public.by_unit
 
+    @property
+    def most_rows(self) -> int:
+        """Largest number of rows whose scores are added up: 1 without privacy units."""
+        return self.public.rows_per_unit if self.folded else 1
+
+    @property
+    def mean_rows(self) -> float:
+        """Mean number of rows whose scores are added up, at least 1: used rows for each privacy unit."""
+        return max(self.sizes.rows / self.sizes.scores, 1.0) if self.most_rows > 1 else 1.0
+
     def total(self, number: float) -> Whole | None:
         """Return the total count of a histogram and the total's standard error; None if rows have weights.
 

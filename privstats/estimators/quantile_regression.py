@@ -54,7 +54,7 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.equal_responses import bins_near, has_few_values
 from privstats.estimators.frame import PublicBox
-from privstats.estimators.histogram import Clip, Lengths, edges
+from privstats.estimators.histogram import Clip, Lengths, best_clip, edges
 from privstats.estimators.objective_perturbation import best_radius
 from privstats.estimators.one_step import Doubts, Fitted, Hessian, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
@@ -91,22 +91,22 @@ STEPS: Mapping[str, Mapping[str, float]] = {
         "units": 0.02, "scales": 0.02, "levels": 0.14, "scales again": 0.05,
         "coarse matrix": 0.06, "second matrix": 0.05,
         "residual scale": 0.05, "first step": 0.07, "first hessian": 0.03, "second step": 0.09, "leverages": 0.04,
-        "first score": 0.09, "score": 0.38, "atom": 0.01, "hessian": 0.14, "density": 0.02, "meat": 0.08,
-        "equal responses": 0.02,
+        "first score": 0.09, "score sizes": 0.08, "score": 0.38, "atom": 0.01, "hessian": 0.14, "density": 0.02,
+        "meat": 0.08, "equal responses": 0.02,
     },
     "pure": {
         "units": 0.02, "scales": 0.03, "levels": 0.14, "scales again": 0.06,
         "coarse matrix": 0.07, "second matrix": 0.07,
         "residual scale": 0.06, "first step": 0.08, "first hessian": 0.04, "second step": 0.09, "leverages": 0.04,
-        "first score": 0.09, "score": 0.30, "atom": 0.01, "hessian": 0.14, "density": 0.02, "meat": 0.03,
-        "equal responses": 0.02,
+        "first score": 0.09, "score sizes": 0.08, "score": 0.30, "atom": 0.01, "hessian": 0.14, "density": 0.02,
+        "meat": 0.03, "equal responses": 0.02,
     },
 }  # fmt: skip
 PERTURBED = {
     "units": 0.02, "scales": 0.06, "levels": 0.14, "scales again": 0.06,
     "coarse matrix": 0.11, "second matrix": 0.07, "residual scale": 0.07,
     "leverages": 0.05, "coefficients": 0.16,
-    "first score": 0.07, "score": 0.28, "atom": 0.01, "hessian": 0.16, "density": 0.03,
+    "first score": 0.07, "score sizes": 0.06, "score": 0.28, "atom": 0.01, "hessian": 0.16, "density": 0.03,
     "equal responses": 0.02,
 }  # fmt: skip
 
@@ -493,8 +493,8 @@ class OneOrder(OneStep):
         kernel half-widths long.
         """
         centred = self.centred()
-        start, clip = centred.start, self.clip(centred, centred.start, self.leverages)
-        question = self.smooth_score("first score", "", start, 0.0, clip.radius)
+        start, clip = centred.start, self.clip_of_rows(self.leverages, centred.start)
+        question = self.smooth_score("first score", "", start, 0.0, clip.radius * self.mean_rows)
         first = LastRelease.of(self.ask(question, by=self.by.vector), start)
         density = self.density(centred, clip)
         kept = max(0.0, 1 - float(np.trace(first.noise.covariance())) / max(float(first.value @ first.value), 1e-300))
@@ -523,11 +523,27 @@ class OneOrder(OneStep):
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
 
     def lengths(self, w: Start) -> Lengths:
-        """Return the histogram of row norms, which all quantiles share; a score has about the norm of its row."""
-        return self.leverages
+        """Return the histogram of row norms, which all quantiles share; a score has about the norm of its row.
+
+        The scores of the rows of one privacy unit are added up, and may be equal or cancel. With several rows for each
+        unit, a histogram of the sums' norms is released, divided by the largest absolute derivative of the loss.
+        """
+        if self.most_rows == 1:
+            return self.leverages
+        of = ClippedScores(CheckLoss(self.tau, 0.0), w.P / self.largest, w.eta, w.longest / self.largest)
+        shells = Shells(self.m, edges(self.m**0.5 / 8, max(w.longest, self.m**0.5) * self.most_rows))
+        question = Sum("score sizes", of, shells, self.keep, self.label(""), folded=True)
+        return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the Euclidean norm to which rows are clipped in the last score, chosen for the shortest interval."""
+        """Return the largest norm of a score, divided by the loss's largest derivative, for the shortest interval."""
+        if self.most_rows == 1:
+            return self.clip_of_rows(lengths, w)
+        clip, unit = best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail), self.largest
+        return replace(clip, excess=unit * clip.excess, variance=unit**2 * clip.variance)
+
+    def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
+        """Return the Euclidean norm to which rows are clipped in a score, chosen for the shortest interval."""
         spread = self.tau * (1 - self.tau)
         return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
 
@@ -690,9 +706,10 @@ class CheckSteps(OneOrder):
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
         held = CHECK_RADIUS * m**0.5
+        sums = held * self.mean_rows
         for k, smooth in enumerate(FIRST_WIDTHS):
             h = smooth * residuals.sigma
-            question = self.smooth_score("first step", str(k + 1), start, h, held)
+            question = self.smooth_score("first step", str(k + 1), start, h, sums)
             start = start.moved(2 * h / n * self.ask(question, by=self.by.vector).value)
         residuals = self.residuals(start, "second")
         start = self.recentred(start, residuals)
@@ -702,7 +719,7 @@ class CheckSteps(OneOrder):
         for k, smooth in enumerate(SECOND_WIDTHS):
             h = smooth * residuals.sigma
             rough = curvature + DAMPING * n / (2 * h) * np.eye(m)
-            question = self.smooth_score("second step", str(k + 1), start, h, held)
+            question = self.smooth_score("second step", str(k + 1), start, h, sums)
             step = np.asarray(np.linalg.solve(rough, self.ask(question, by=self.by.vector).value), dtype=float)
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
         return Centred(start, residuals)
@@ -723,15 +740,17 @@ class CheckSteps(OneOrder):
     def usual_meat(self, radius: float) -> float:
         """Return the mean eigenvalue of the score variance under the model, given the histogram of row norms."""
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
-        return self.tau * (1 - self.tau) * max(squares, self.rows) * self.sizes.scores / self.rows
+        independent = self.tau * (1 - self.tau) * max(squares, self.rows)
+        return independent * (self.sizes.scores / self.rows if self.most_rows == 1 else 1.0)
 
     def level(self, meat: NoisyMatrix, usual: float) -> float:
         """Return the mean eigenvalue of a noisy score variance, shrunk toward its expected value `usual`.
 
         The difference from `usual` is shrunk by the share of its square that is due to noise. At tau = .5 the squared
-        derivative of the check loss is 1/4 for every row, so `usual` is exact.
+        derivative of the check loss is 1/4 for every row, so `usual` is exact, unless scores of several rows are added
+        up.
         """
-        if self.tau == 0.5:
+        if self.tau == 0.5 and self.most_rows == 1:
             return usual
         m = len(meat.value)
         gap = float(np.trace(meat.value)) / m - usual
@@ -768,7 +787,7 @@ class Perturbed(OneOrder):
         start = self.start
         residuals = self.residuals(start, "first")
         start = self.recentred(start, residuals)
-        radius = self.clip(None, start, self.leverages).radius
+        radius = self.clip_of_rows(self.leverages, start).radius
         h = self.half_width(start, residuals, radius)
 
         # stage 3: the perturbed minimiser; the shrinkage by its ridge is approximately removed
