@@ -103,16 +103,17 @@ class ColumnFacts:
     def coarser(self, most: float) -> ColumnFacts:
         """Return the column with a coarser grid: the finest grid that has at most `most` points.
 
-        The coarser grid never has fewer than `LEAST` points. A column whose values are not rounded is returned
-        unchanged.
+        The coarser grid never has fewer than `LEAST` points, and values are rounded to it, also if they lie on the grid
+        of this column: between two frequent values a grid of many points is nearly as wide as an interval.
         """
-        if not self.between:
+        if self.levels or self.high - self.low <= most * self.step:
             return self
         first = math.floor(math.log10(self.step))
         steps = [float(f"{digit}e{k}") for k in range(first, first + DOUBLE_BITS) for digit in (1, 2, 5)]
         allowed = [step for step in steps if self.step < step <= (self.high - self.low) / LEAST]
         step = next((step for step in (self.step, *allowed) if self.high - self.low <= most * step), None)
-        return replace(self, step=step or (self.step, *allowed)[-1])
+        step = step or (self.step, *allowed)[-1]
+        return replace(self, step=step, between=self.between or step > self.step)
 
 
 def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:

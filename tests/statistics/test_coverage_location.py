@@ -144,6 +144,24 @@ def test_quantiles_of_columns_with_a_heap_cover_also_at_short_budgets(law, n, ep
     assert not any(short_of(coverage, 0.93, replicates) for coverage in np.mean(inside, axis=0))
 
 
+def dollars(rng, n):
+    """Incomes in whole dollars, of which most are rounded to 1,000 or 5,000."""
+    income, to = rng.lognormal(10.7, 0.8, n), rng.choice([1.0, 1000.0, 5000.0], n, p=[0.2, 0.4, 0.4])
+    return (np.round(income / to) * to).clip(0, 300_000)
+
+
+@pytest.mark.parametrize("declared", [(0, 300_000), range(300_001)], ids=["bounds", "whole"])
+def test_quantiles_of_rounded_values_cover_on_a_grid_of_very_many_points(declared):
+    rng, replicates, q = np.random.default_rng(32), 30, (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    truth = np.sort(dollars(rng, 1_000_000))[[int(1e6 * level) for level in q]]
+    inside = []
+    for k in range(replicates):
+        data = pd.DataFrame({"x": dollars(rng, 10_000)})
+        ends = ps.dp_quantile("x", data, q=q, mu=0.5, domain={"x": declared}, rng=k).conf_int().to_numpy()
+        inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))  # NaN is a miss
+    assert not any(short_of(coverage, 0.93, replicates) for coverage in np.mean(inside, axis=0))
+
+
 @thinned(2)
 @pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}], ids=str)
 @pytest.mark.parametrize("law", SKEWED)
