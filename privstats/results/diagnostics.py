@@ -106,7 +106,10 @@ class Diagnostics:
         for axes, kind, fit, ends in zip(places, self.kinds, self.fits, self.edges, strict=True):
             self._draw(axes, kind, panel_rows(fit, alpha), np.array(ends))
         kinds = places[-1].get_legend_handles_labels()
-        places[-1].legend(*kinds, fontsize="small", frameon=False)
+        if ax is None:
+            figure.legend(*kinds, fontsize="small", frameon=False, loc="outside lower center", ncols=2)
+        else:
+            places[-1].legend(*kinds, fontsize="small", frameon=False)
         return figure
 
     def _draw(self, axes: Any, kind: str, rows: pd.DataFrame, ends: FloatArray) -> None:

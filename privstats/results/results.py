@@ -52,7 +52,7 @@ class Results(FitNumbers):
 
         Parameters
         ----------
-        new_data : DataFrame
+        new_data : DataFrame, dict or table
             Columns of the predictors and of the offset. For values outside the domain, predictions extrapolate, with a
             warning.
         which : {"mean", "linear"}
@@ -83,7 +83,7 @@ class Results(FitNumbers):
 
         Parameters
         ----------
-        new_data : DataFrame
+        new_data : DataFrame, dict or table
             The new rows, with the columns of the predictors and of the offset.
 
         Returns
@@ -176,12 +176,12 @@ class Results(FitNumbers):
 
     @entry
     def t_test_pairwise(self, term: str, method: str = "holm", alpha: float = 0.05) -> pd.DataFrame:
-        """Test all pairs of levels of a factor for equal coefficients.
+        """Test all pairs of levels of a factor for equal coefficients, or all pairs of groups for equal estimates.
 
         Parameters
         ----------
         term : str
-            The factor, as the formula writes it: ``"C(g)"``.
+            The factor, as the formula writes it, ``"C(g)"``, or its column ``"g"``; for estimates by group, the group.
         method : {"holm", "max-t", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh"}
             Adjustment of the p-values. "max-t" uses the simulated joint distribution of the identified differences, as
             in `comparisons`; the other adjustments are computed by ``statsmodels.stats.multitest.multipletests``.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privstats.errors import FormulaError, OptionError, listed, quote
+from privstats.formula.terms import CODED
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.simultaneous import max_t
 from privstats.results.facts import FloatArray
@@ -16,7 +18,7 @@ from privstats.results.hypotheses import contrast_test, level, wald_test
 from privstats.results.numbers import FitNumbers
 
 MAX_T = "max-t"
-ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # methods for dependent p-values
+ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # methods of statsmodels
 
 
 def term_tests(results: FitNumbers) -> pd.DataFrame:
@@ -42,24 +44,12 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
     others = (MAX_T, *ADJUSTMENTS[1:])
     if method not in (ADJUSTMENTS[0], *others):
         raise OptionError(f"method is {quote(method)}; write method='holm', or one of {', '.join(others)}")
-    design, estimate = results.facts.design, results.estimate
-    found = {factor.name: factor for factor in getattr(design, "factors", ()) if factor.columns}
-    if term not in found:
-        known = f"it has {listed(list(found))}" if found else "it has none; write fit.t_test(...) for other hypotheses"
-        raise FormulaError(f"the fit has no factor {quote(term)}; {known}")
-    factor = found[term]
-    halves = np.asarray(getattr(design, "halves", ()))
-    if len(halves) != len(estimate.names):
-        raise FormulaError("t_test_pairwise needs a single tau; write fit.t_test(...), or fit with one tau=0.5")
-    rows = np.zeros((len(factor.levels), len(halves)))
-    rows[:, factor.columns] = factor.contrasts * halves[list(factor.columns)]
+    estimate, (levels, rows) = results.estimate, _by_level(results, term)
     first, second = np.array(list(itertools.combinations(range(len(rows)), 2))).T
     R = rows[second] - rows[first]
     tests = contrast_test(estimate, R, np.zeros(len(R)), results.names)
     frame = tests.summary_frame(level(alpha)).drop(columns="null")
-    frame.index = pd.Index(
-        [f"{_spelled(factor.levels[b])}-{_spelled(factor.levels[a])}" for a, b in zip(first, second, strict=True)]
-    )
+    frame.index = pd.Index([f"{_spelled(levels[b])}-{_spelled(levels[a])}" for a, b in zip(first, second, strict=True)])
     p = tests.pvalue
     given = ~np.isnan(p)
     if method == MAX_T:
@@ -70,6 +60,32 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
     return frame
+
+
+def _by_level(results: FitNumbers, term: str) -> tuple[Sequence[Any], FloatArray]:
+    """Return the levels of a factor, and a linear function of the estimates for each level, shape (levels, estimates).
+
+    For estimates by group, the levels are the groups. A factor C(g) may be called g.
+    """
+    design: Any = results.facts.design
+    estimate = results.estimate
+    group = getattr(design, "group", None)
+    if group is not None and len(design.targets) == 1 and term in (group.code, group.name):
+        if len(estimate.names) == len(design.group_levels):
+            return design.group_levels, np.eye(len(estimate.names))
+        raise FormulaError("t_test_pairwise needs one estimate for each group; write fit.t_test(...)")
+    found = {factor.name: factor for factor in getattr(design, "factors", ()) if factor.columns}
+    bare = [name for name in found if (coded := CODED.fullmatch(name)) and coded[1] == term]
+    if term not in found and len(bare) != 1:
+        known = f"it has {listed(list(found))}" if found else "it has none; write fit.t_test(...) for other hypotheses"
+        raise FormulaError(f"the fit has no factor {quote(term)}; {known}")
+    factor = found[term if term in found else bare[0]]
+    halves = np.asarray(getattr(design, "halves", ()))
+    if len(halves) != len(estimate.names):
+        raise FormulaError("t_test_pairwise needs a single tau; write fit.t_test(...), or fit with one tau=0.5")
+    rows = np.zeros((len(factor.levels), len(halves)))
+    rows[:, factor.columns] = factor.contrasts * halves[list(factor.columns)]
+    return factor.levels, rows
 
 
 def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from privstats.models.base import EXPRESSIONS, Model, one_of
 from privstats.privacy.account import Account
 from privstats.privacy.ledger import ledger_for
 from privstats.privacy.promise import Neighbors, is_number
+from privstats.results.header import QUESTIONS
 from privstats.workflow.plan import INFERENCE
 
 LARGEST_BUDGET = 1e100  # largest eps, mu or rho that a call may have; squares of larger numbers could overflow
@@ -52,6 +53,9 @@ class Settings:
             )
         if self.ledger is not None and not isinstance(self.ledger, Account):
             raise BudgetError(f"ledger is {quote(self.ledger)}; {ledger_for(self.ledger)}")
+        if isinstance(self.shares, Mapping):  # a query may be called by its printed name, such as "Hessian"
+            printed = {shown: name for name, shown in QUESTIONS.items()}
+            object.__setattr__(self, "shares", {printed.get(name, name): part for name, part in self.shares.items()})
 
 
 def take(record: type[Any], call: dict[str, Any]) -> Any:

@@ -1,11 +1,15 @@
 """Predictions go through the fitted linear map."""
 
+import importlib
+import importlib.util
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
+import privstats as ps
 from privstats.errors import FormulaError, OptionError, PrivacyError
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
@@ -157,3 +161,18 @@ def test_margins_are_effects_with_the_names_of_statsmodels():
     assert list(frame.index) == ["x", "C(g)[T.b]"]
     with pytest.raises(PrivacyError, match="add margins=True"):
         results(given(("Intercept",), 1.0, 0.1)).get_margeff()
+
+
+def test_new_rows_may_be_a_dict_or_a_frame_of_polars():
+    rows = ps.Domain({"x": (0, 1), "y": (0, 4)}).synthetic(2000, seed=1)
+    fit = ps.dp_lm("y ~ x", rows, 2.0, domain={"x": (0, 1), "y": (0, 4)}, rng=1)
+    new = pd.DataFrame({"x": [0.2, 0.8]})
+    wanted, table = fit.predict(new), fit.get_prediction(new).summary_frame()
+    given = [new.to_dict("list")]
+    if importlib.util.find_spec("polars"):
+        given.append(importlib.import_module("polars").from_pandas(new))
+    for one in given:
+        pd.testing.assert_series_equal(fit.predict(one), wanted)
+        pd.testing.assert_frame_equal(fit.get_prediction(one).summary_frame(), table)
+    with pytest.raises(FormulaError, match="data is a list"):
+        fit.predict([0.2, 0.8])

@@ -6,6 +6,7 @@ import pytest
 import statsmodels.formula.api as smf
 from statsmodels.stats.multitest import multipletests
 
+import privstats as ps
 from privstats.errors import FormulaError, OptionError
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
@@ -95,3 +96,22 @@ def test_pairs_are_of_a_factor_of_one_tau():
     several = results(RQ, rq_facts(design=bind_regression("y ~ C(g)", DOMAIN)))
     with pytest.raises(FormulaError, match="single tau"):
         several.t_test_pairwise("C(g)")
+
+
+def test_groups_are_compared_in_pairs_and_a_factor_may_be_called_by_its_column():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"g": rng.choice(["a", "b", "c"], 6000), "z": rng.uniform(0, 1, 6000)})
+    rows["y"] = rows["z"] + 2.0 * (rows["g"] == "b")
+    domain = {"g": ["a", "b", "c"], "y": (0, 4), "z": (0, 1)}
+    for verb in ("mean", "median"):
+        fit = getattr(ps, f"dp_{verb}")("y ~ g", rows, 4.0, domain=domain, rng=1)
+        found = fit.t_test_pairwise("g")
+        assert found["reject-holm"].to_dict() == {"b-a": True, "c-a": False, "c-b": True}
+        assert found["coef"].to_numpy() == pytest.approx([2, 0, -2], abs=0.2)
+        alone = fit.t_test("y[b] = y[a]")
+        assert found.loc["b-a", "std err"] == pytest.approx(alone.sd[0])
+    fit = ps.dp_lm("y ~ C(g) + z", rows, 4.0, domain=domain, rng=1)
+    pd.testing.assert_frame_equal(fit.t_test_pairwise("g"), fit.t_test_pairwise("C(g)"))
+    two = ps.dp_quantile("y ~ g", rows, 8.0, q=[0.4, 0.5], domain=domain, rng=1)
+    with pytest.raises(FormulaError, match="one estimate for each group"):
+        two.t_test_pairwise("g")

@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass, replace
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import privstats as ps
 from privstats.errors import BudgetError, OptionError
 from privstats.mechanisms.additive.gaussian import Gaussian
 from privstats.mechanisms.additive.laplace import Laplace
@@ -182,3 +184,11 @@ def test_a_bounds_share_outside_0_and_1_is_refused(bad):
 def test_a_question_without_any_share_is_an_error():
     with pytest.raises(OptionError, match="has no share"):
         divided((Q("nothing"),), PureDP(1.0), OWN)
+
+
+def test_a_question_may_be_called_by_its_printed_name():
+    domain = {"y": (0, 1), "x": (0, 1)}
+    call = {"n": 1000, "mu": 1, "domain": domain, "mech": "newton"}
+    printed, own = (ps.plan("lm", "y ~ x", **call, shares={name: 2.0}) for name in ("Hessian", "hessian"))
+    pd.testing.assert_frame_equal(printed.questions, own.questions)
+    assert "Hessian" in str(printed)
