@@ -115,7 +115,7 @@ class Prediction:
 
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
     """Return fitted means with standard errors and intervals, which include noise and bias bounds."""
-    facts, estimate, new_data = results.facts, results.estimate, as_frame(new_data)
+    facts, estimate, new_data = results.facts, results.estimate, new_rows(new_data)
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:
         raise FormulaError("get_prediction needs a single tau; write fit.predict(new_data), or fit with one tau=0.5")
@@ -132,7 +132,7 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
     Predicted quantiles at several levels tau are sorted within each row, so that they do not cross: sorting never
     increases their distance to the true quantiles (Chernozhukov, Fernandez-Val and Galichon 2010).
     """
-    facts, estimate, new_data = results.facts, results.estimate, as_frame(new_data)
+    facts, estimate, new_data = results.facts, results.estimate, new_rows(new_data)
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau":
         taus = list(dict.fromkeys(label[-1] for label in facts.labels))
@@ -146,7 +146,7 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
     return pd.Series(eta if linear else mean_of(eta, facts.link), new_data.index, name=results.endog_names)
 
 
-def as_frame(new_data: Any) -> pd.DataFrame:
+def new_rows(new_data: Any) -> pd.DataFrame:
     """Return new rows as a DataFrame; they may be a dict of columns, or a frame with a method `to_pandas`.
 
     New rows are not confidential. Anything else is returned unchanged, and refused where columns are looked up.

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import FormulaError, OptionError, listed, quote
-from privstats.formula.terms import CODED
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.simultaneous import max_t
 from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import contrast_test, level, wald_test
+from privstats.results.marginal import CODED
 from privstats.results.numbers import FitNumbers
 
 MAX_T = "max-t"
