@@ -50,7 +50,8 @@ def dp_median(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of these by group, ``"x ~ g"``, or by
-        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
+        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. A row in which one of the columns is missing is not used, for
+        any of them.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
         instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
@@ -192,7 +193,8 @@ def dp_quantile(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of these by group, ``"x ~ g"``, or by
-        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``.
+        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. A row in which one of the columns is missing is not used, for
+        any of them.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
         instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
