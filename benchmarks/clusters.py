@@ -8,7 +8,7 @@ the time of one process that reads the same Parquet files, plus `START` seconds 
 turn after the first. The processor time of the idle cluster is measured before and subtracted.
 
 Dask's workers are started with the settings of memory that the guide on scale recommends; ``--usual-memory`` leaves
-Dask's own. They read the files once and hold the rows and their blocks until the fit ends; the single process reads the
+them out. They read the files once and hold the rows and their blocks until the fit ends; the single process reads the
 files in each pass, as it does without `memory_limit=`. The time of one process with all rows in memory is also printed,
 without a target.
 
@@ -35,8 +35,8 @@ from benchmarks.common import arguments, verdict
 from benchmarks.sources import DOMAIN, FORMULA, GROUPS, drawn
 
 WAIT = 2.0  # seconds during which the processor time of an idle cluster is measured
-# settings of the C library's memory in Dask's workers: freed memory is kept for the next fit (docs/guides/scale.md)
-KEPT = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
+# settings of memory in Dask's workers: what Arrow and the C library free is kept for the next fit (guide on scale)
+KEPT = {"MIMALLOC_PURGE_DELAY": -1, "MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 START = 0.05  # seconds of processor time of any fit on Dask for its plan, tasks and messages
 MEANT = {"unit": "who", "rows_per_unit": 4}
 VERBS: dict[str, Callable[[Any], Any]] = {
@@ -156,7 +156,7 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=1.5, help="of Dask's processor time, in that of one process")
     parser.add_argument("--parts", type=int, default=8, help="of the rows: files")
     parser.add_argument("--verbs", nargs="+", choices=VERBS, default=list(VERBS))
-    parser.add_argument("--usual-memory", action="store_true", help="Dask's own settings of its workers' memory")
+    parser.add_argument("--usual-memory", action="store_true", help="without the settings of memory")
     options = parser.parse_args()
     given = options.n, options.seed, options.replicates, options.most, options.parts, options.verbs
     return verdict(missed_by(*given, kept=not options.usual_memory))
