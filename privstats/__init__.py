@@ -74,3 +74,24 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+OTHER_NAMES = {  # functions of this package, with their names in other packages
+    'ps.dp_lm("y ~ x", data, eps=1, domain=domain)': "lm ols wls linearregression linear_regression",
+    'ps.dp_glm("y ~ x", data, eps=1, domain=domain)': "glm logit logistic logisticregression logistic_regression",
+    'ps.dp_glm("y ~ x", data, eps=1, domain=domain, family="poisson")': "poisson",
+    'ps.dp_rq("y ~ x", data, eps=1, domain=domain)': "rq quantreg",
+    'ps.dp_mean("y", data, eps=1, domain=domain)': "mean average",
+    'ps.dp_median("y", data, eps=1, domain=domain)': "median",
+    'ps.dp_quantile("y", data, eps=1, q=0.9, domain=domain)': "quantile percentile",
+    'ps.dp_hist("y", data, eps=1, domain=domain, bins=20)': "hist histogram",
+    "ps.load('fit.json')": "read read_fit load_fit",
+    "ps.Ledger(ps.PureDP(1))": "accountant budgetaccountant",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Raise an error that names the function of this package, for a name of R, statsmodels or another package."""
+    plain = name.lower().removeprefix("dp_")
+    cure = next((f"; write {cure}" for cure, names in OTHER_NAMES.items() if plain in names.split()), "")
+    raise AttributeError(f"module 'privstats' has no attribute '{name}'{cure}")

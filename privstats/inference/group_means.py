@@ -134,18 +134,14 @@ class GroupMeans(Estimate):
         uncertain = 2 * variance**2 * (1 / freedom + relative / (2 + 4 * relative))
         needed = np.maximum(LEAST, LEAST * np.sqrt(of_count))
         missing = (sums[:, 0] < needed) & (not known)
-        empty = tuple(
-            note(
-                "empty group",
-                [names[j] for j in index[:, i]],
-                count=max(0.0, sums[i, 0]),
-                sd=np.sqrt(of_count[i]),
-                needed=np.ceil(needed[i]),
-                budget=budget,
-            )
-            for i in np.nonzero(missing)[0]
-            if not any(one.key == "empty group" and names[index[0, i]] in one.about for one in remarks)
-        )
+        empty = []
+        for i in np.flatnonzero(missing).tolist():
+            about = [names[j] for j in index[:, i]]
+            told = {"count": max(0.0, sums[i, 0]), "sd": np.sqrt(of_count[i]), "needed": np.ceil(needed[i])}
+            told["budget"] = budget
+            one = note("empty group", about, **told) if len(missing) > 1 else note("no rows", about, **told)
+            if not any(other.key == one.key and about[0] in other.about for other in remarks):
+                empty.append(one)
         theta = np.where(missing[:, None], np.nan, centre + half * mean)
         return cls(
             names=tuple(names),

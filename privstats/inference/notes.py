@@ -139,6 +139,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "about {needed:,.0f} rows are needed at {budget}. Remedy: leave the level out of the declared levels, "
             "merge it with another level, or spend more."
         ),
+        "no rows": (
+            "{names} not given: the released count is {count:,.0f} with std err {sd:.1f}, so hardly any row may be "
+            "used; about {needed:,.0f} rows are needed at {budget}. Remedy: check the bounds and the type of the column, "
+            "or spend more."
+        ),
         "private test": (
             "{names} not given: the private test found that a few rows may move the quantile by more than eta = "
             "{eta:g}. Remedy: a larger eta, or a larger budget."
@@ -264,8 +269,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "mech='rank' draws both together."
         ),
         "repeated value": (
-            "No std err for {names}: the value repeats in many rows, so no normal distribution has an interval of this "
-            "width. Remedy: report the interval, which includes its ends."
+            "No std err for {names}: the value repeats in many rows, or many values round to it, so no normal "
+            "distribution has an interval of this width. Remedy: report the interval, which includes its ends."
         ),
         # notes about the whole fit
         "chain": (

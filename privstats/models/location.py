@@ -57,7 +57,8 @@ class Location(Model):
         codes = [code for side in (parsed.left, parsed.right) for term in side for code in term]
         twice = next((code for code in codes if codes.count(code) > 1), None)
         if twice is not None:
-            raise FormulaError(f"'{twice}' appears twice in the formula; ask about a column once, and not by itself")
+            cure = f"for a quotient write I({self.formula})" if "/" in self.formula else "and not by itself"
+            raise FormulaError(f"'{twice}' appears twice in the formula; ask about a column once, {cure}")
 
     def bind(self, rows: int | None) -> Columns:
         design = self.columns()

@@ -369,3 +369,12 @@ def test_exposure_of_other_packages_is_an_offset_here():
         TypeError, match=r"unexpected keyword argument 'exposure'; write offset='np.log\(years\)' for an"
     ):
         ps.dp_glm("y ~ x", ROWS, 1, domain=DOMAIN, family="poisson", exposure="x")
+
+
+def test_names_of_other_packages_point_to_the_functions_here():
+    for name, cure in (("dp_logit", "dp_glm"), ("OLS", "dp_lm"), ("lm", "dp_lm"), ("quantreg", "dp_rq")):
+        with pytest.raises(AttributeError, match=rf"module 'privstats' has no attribute '{name}'; write ps\.{cure}\("):
+            getattr(ps, name)
+    assert not hasattr(ps, "anything_else")
+    with pytest.raises(ps.FormulaError, match=r"ask about a column once, for a quotient write I\(y/x\)$"):
+        ps.plan("mean", "y/x", n=N, eps=1, domain=DOMAIN)

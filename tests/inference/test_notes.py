@@ -43,7 +43,7 @@ def fields(key):
 
 def made(key, about=("x", "z")):
     numbers = {name: FIELDS[name] for name in fields(key) - {"names"}}
-    if key != "empty group" and "count" in numbers:
+    if key not in ("empty group", "no rows") and "count" in numbers:
         numbers["count"] = "about 41 rows"
     if key == "unused rows":
         numbers["share"] = "About 24%"

@@ -198,3 +198,13 @@ def test_a_quantile_that_is_not_given_points_to_its_own_reason():
     assert set(found[0].about) <= {f"{name}[{tau}]" for name in ("Intercept", "x") for tau in (0.2, 0.5, 0.95)}
     assert set(found[0].about) == {fit.estimate.names[k] for k in np.flatnonzero(fit.params.isna())}
     assert "releases do not identify" not in str(fit.summary())
+
+
+def test_a_mean_of_hardly_any_row_speaks_of_no_levels():
+    rows = pd.DataFrame({"x": np.full(500, np.nan), "g": ["a", "b"] * 250})
+    fit = ps.dp_mean("x", rows, eps=1, domain={"x": (0, 1)}, rng=1)
+    assert "check the bounds and the type of the column" in note_of(fit, "no rows").text
+    fit = ps.dp_mean("x ~ g", rows, eps=1, domain={"x": (0, 1), "g": ["a", "b"]}, rng=1)
+    assert "leave the level out of the declared levels" in next(
+        one.text for one in fit.notes if one.key == "empty group"
+    )
