@@ -141,8 +141,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "no rows": (
             "{names} not given: the released count is {count:,.0f} with std err {sd:.1f}, so hardly any row may be "
-            "used; about {needed:,.0f} rows are needed at {budget}. Remedy: check the bounds and the type of the column, "
-            "or spend more."
+            "used; about {needed:,.0f} rows are needed at {budget}. Remedy: check the bounds and the type of the "
+            "column, or spend more."
         ),
         "private test": (
             "{names} not given: the private test found that a few rows may move the quantile by more than eta = "
