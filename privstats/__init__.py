@@ -1,5 +1,7 @@
 """R-style statistical modelling under differential privacy, with standard errors that include the noise."""
 
+from typing import TYPE_CHECKING, NoReturn
+
 from privstats import adapters, datasets, local
 from privstats.api import (
     combine,
@@ -90,8 +92,10 @@ OTHER_NAMES = {  # functions of this package, with their names in other packages
 }
 
 
-def __getattr__(name: str) -> object:
-    """Raise an error that names the function of this package, for a name of R, statsmodels or another package."""
-    plain = name.lower().removeprefix("dp_")
-    cure = next((f"; write {cure}" for cure, names in OTHER_NAMES.items() if plain in names.split()), "")
-    raise AttributeError(f"module 'privstats' has no attribute '{name}'{cure}")
+if not TYPE_CHECKING:  # type checkers report names that do not exist
+
+    def __getattr__(name: str) -> NoReturn:
+        """Raise an error that names the function of this package, for a name of R, statsmodels or another package."""
+        plain = name.lower().removeprefix("dp_")
+        cure = next((f"; write {cure}" for cure, names in OTHER_NAMES.items() if plain in names.split()), "")
+        raise AttributeError(f"module 'privstats' has no attribute '{name}'{cure}")
