@@ -14,11 +14,10 @@ from privstats.formula.declarations import Levels
 from privstats.formula.domain import Domain
 from privstats.formula.expression import columns, parse, spelling
 from privstats.formula.factors import lacking
-from privstats.formula.kinds import SLIP, kind_of, misfit, near_name, undeclared
+from privstats.formula.kinds import SLIP, kind_of, near_name, undeclared
 from privstats.formula.language import CODINGS
 from privstats.formula.values import admitted
 
-UNTYPED = "privstats: untyped"  # key of the mark that `untyped` sets
 SEPARATORS = (";", "\t", "|")  # separators of a file that was read as a single column
 NO_COLUMNS = frozenset({"np", *CODINGS})  # names in formulas that are not columns
 
@@ -129,39 +128,6 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
                 kinds[name] = kind if kind == "levels" or frame is None else kind_of(frame[name].dtype)
     if needed or any(kind != "number" for kind in kinds.values()):
         raise DomainError(undeclared(kinds))
-
-
-def untyped(head: pd.DataFrame) -> pd.DataFrame:
-    """Mark a frame without rows: the types of its columns are no types of the data, or of their first rows only."""
-    head.attrs[UNTYPED] = True
-    return head
-
-
-def check_types(domain: Domain, names: Iterable[str], frame: pd.DataFrame) -> None:
-    """Raise an error if no cell of a column can suit its declaration, by the (public) type of the column.
-
-    A column of text suits every declaration, because its cells may spell numbers and dates. A column of floats suits
-    every declaration, because pandas gives this type to a column in which all cells are missing. Frames marked by
-    `untyped` are not checked: the types of a first part of the data depend on the rows in this part.
-
-    Parameters
-    ----------
-    domain : Domain
-    names : iterable of str
-        The columns that will be read.
-    frame : DataFrame
-        The data, or the first frame of a source of frames.
-
-    Raises
-    ------
-    DomainError
-        The error names the column, and shows a declaration that suits its type.
-    """
-    for name in () if frame.attrs.get(UNTYPED) else names:
-        known, dtype = domain.get(name), frame[name].dtype
-        open_type = kind_of(dtype) == "text" or pd.api.types.is_float_dtype(dtype)
-        if known is not None and not open_type and (unsuited := misfit(name, known, dtype)):
-            raise DomainError(unsuited)
 
 
 def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Domain) -> None:

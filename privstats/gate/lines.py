@@ -19,7 +19,6 @@ from typing import IO, Any
 import pandas as pd
 
 from privstats.errors import OptionError, SourceChangedError
-from privstats.formula.schema import untyped
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}  # separator of cells, by file extension; ".gz" may follow the extension
 LONGEST = 1 << 20  # largest number of bytes in a line, and in one read of the file
@@ -64,7 +63,7 @@ class TextLines:
         A text file has no column types. Since every column has type float, the use of a column in the formula alone
         decides whether bounds or levels must be declared.
         """
-        return untyped(_frame(self.names, [[] for _ in self.names]).astype(float))
+        return _frame(self.names, [[] for _ in self.names]).astype(float)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         wanted = self.names if names is None else list(names)

@@ -17,7 +17,6 @@ import pandas as pd
 
 from privstats.errors import OptionError
 from privstats.formula.block import CHUNK
-from privstats.formula.schema import untyped
 from privstats.gate.arrow import ByName, Rows, is_stream, streamed
 from privstats.gate.engines import columnar
 from privstats.gate.tables import Columnar
@@ -82,7 +81,7 @@ class Batches:
             made = self.asked(self.make)
             self._pass = self._read(made, self.asked)
             first = next(self._pass, None)
-            self._head, self._met = (None, 0) if first is None else (untyped(first.iloc[:0].copy()), len(first))
+            self._head, self._met = (None, 0) if first is None else (first.iloc[:0].copy(), len(first))
             if isinstance(made, Iterator):
                 self._next = self.asked(self.make)
                 if self._next is made:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from privstats.errors import BudgetError, FormulaError, OptionError, quote, warn
 from privstats.formula.language import parse_formula
-from privstats.formula.schema import check_declared, check_schema, check_strays, check_types, names_read
+from privstats.formula.schema import check_declared, check_schema, check_strays, names_read
 from privstats.models.base import EXPRESSIONS, Model, one_of
 from privstats.privacy.account import Account
 from privstats.privacy.ledger import ledger_for
@@ -123,7 +123,6 @@ def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbo
     check_schema(frame, (*names_read(written), *(() if neighbors.unit is None else (neighbors.unit,))))
     check_strays(model.known, written, tuple(frame.columns))
     check_declared(model.known, formula, frame)
-    check_types(model.known, names_read(written), frame)
 
 
 def _kind(value: Any) -> str:
