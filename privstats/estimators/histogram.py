@@ -372,6 +372,12 @@ class Clip:
     least: float = 0.0
     curvature: float = np.inf
 
+    def times(self, unit: float) -> Clip:
+        """Return the clip for scores that are `unit` times as long; the threshold remains in the old unit."""
+        linear = {name: unit * getattr(self, name) for name in ("excess", "noise", "length", "aligned")}
+        squared = {name: unit**2 * getattr(self, name) for name in ("variance", "unseen", "least")}
+        return replace(self, **linear, **squared)
+
 
 def best_clip(
     lengths: Lengths,

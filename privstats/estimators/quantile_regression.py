@@ -539,8 +539,7 @@ class OneOrder(OneStep):
         """Return the largest norm of a score, divided by the loss's largest derivative, for the shortest interval."""
         if self.most_rows == 1:
             return self.clip_of_rows(lengths, w)
-        clip, unit = best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail), self.largest
-        return replace(clip, excess=unit * clip.excess, variance=unit**2 * clip.variance)
+        return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
 
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
         """Return the Euclidean norm to which rows are clipped in a score, chosen for the shortest interval."""

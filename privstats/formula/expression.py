@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from privstats.errors import FormulaError
-from privstats.formula.declarations import Levels
+from privstats.formula.declarations import Dates, Known, Levels
 from privstats.formula.functions import FUNCTIONS, Rowwise
 from privstats.formula.interval import Interval
 from privstats.formula.values import walk
@@ -99,18 +99,23 @@ def parse(code: str) -> ast.expr:
 class _Days(ast.NodeTransformer):
     """A transformer of syntax trees that replaces dates, in comparisons with columns of dates, by numbers of days."""
 
-    def __init__(self, origins: Mapping[str, datetime.date]) -> None:
-        self.origins = origins
+    def __init__(self, known: Mapping[str, Known]) -> None:
+        self.known = known
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         sides = [node.left, *node.comparators]
-        origin = next(
-            (self.origins[one.id] for one in sides if isinstance(one, ast.Name) and one.id in self.origins), None
-        )
-        if origin is None:
-            return self.generic_visit(node)
-        left, *others = (_in_days(one, origin) for one in sides)
-        return ast.Compare(left, node.ops, others)
+        names = [one.id for one in sides if isinstance(one, ast.Name)]
+        origin = next((known.origin for name in names if isinstance(known := self.known.get(name), Dates)), None)
+        if origin is not None:
+            left, *others = (_in_days(one, origin) for one in sides)
+            return ast.Compare(left, node.ops, others)
+        dated = any(isinstance(one, ast.Constant) and ISO_DATE.fullmatch(str(one.value)) for one in sides)
+        if dated and names and not any(isinstance(self.known.get(name), Levels) for name in names):
+            raise FormulaError(
+                f"'{names[0]}' is compared with a date and has no declared dates; write domain={{'{names[0]}': "
+                "('2020-01-01', '2024-12-31')} from public knowledge"
+            )
+        return self.generic_visit(node)
 
 
 def _in_days(node: ast.expr, origin: datetime.date) -> ast.expr:
@@ -124,16 +129,23 @@ def _in_days(node: ast.expr, origin: datetime.date) -> ast.expr:
     return node
 
 
-def with_days(node: ast.expr, origins: Mapping[str, datetime.date]) -> ast.expr:
+def with_days(node: ast.expr, known: Mapping[str, Known]) -> ast.expr:
     """Return an expression with numbers of days in place of the dates in comparisons, such as ``t > '2020-06-01'``.
 
     Parameters
     ----------
     node : ast.expr
-    origins : mapping of str to date
-        Day 0 of each column of dates.
+    known : mapping of str to Known
+        Declarations by column; the days are counted from day 0 of the compared column.
+
+    Raises
+    ------
+    FormulaError
+        If a column of dates is compared with another text, or a date with a column without dates or levels.
     """
-    changed: ast.expr = _Days(origins).visit(copy.deepcopy(node)) if origins else node
+    if not any(isinstance(part, ast.Compare) for part in ast.walk(node)):
+        return node
+    changed: ast.expr = _Days(known).visit(copy.deepcopy(node))
     return changed
 
 
@@ -287,11 +299,6 @@ def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
                 f"formulas have no function '{called}'; {hint}help(ps.rowwise) lists all, and ps.rowwise registers a "
                 "function of your own"
             )
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and ISO_DATE.fullmatch(node.value):
-        return (
-            f"{code} is compared with a column whose dates are not declared; write domain={{'day': ('2020-01-01', "
-            "'2024-12-31')} from public knowledge"
-        )
     return (
         f"'{code}' is not known to treat each row alone; use columns, numbers, + - * / **, comparisons, and the "
         "functions that help(ps.rowwise) lists"

@@ -332,7 +332,7 @@ def unclamped(code: str, domain: Domain) -> NumericFactor:
 
 
 def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
-    node = with_days(node, {name: known.origin for name, known in domain.items() if isinstance(known, Dates)})
+    node = with_days(node, domain)
     reads = columns(node)
     known = {name: _public(name, domain) for name in reads}
     for name, levels in known.items():

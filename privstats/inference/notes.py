@@ -228,7 +228,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "dependent rows": (
             "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
-            "cov_type='cluster'."
+            "mech='newton', whose scores are added up within a {unit}."
         ),
         "parameter bound": (
             "No intervals: the estimate lies at the edge of theta_bound = {bound:g}, which may have decided it. "

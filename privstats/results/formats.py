@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -291,15 +292,15 @@ def _letters(k: int) -> str:
     return (_letters(k // 26 - 1) if k >= 26 else "") + chr(ord("a") + k % 26)
 
 
-class Tabular:
+class Tabular(ABC):
     """Base class of printed tables, which are also available in the formats of other programs."""
 
+    @abstractmethod
     def as_text(self) -> str:
         """Return the table as plain text in lines of at most 80 characters."""
-        raise NotImplementedError
 
-    def _sheet(self) -> Sheet:
-        raise NotImplementedError
+    @abstractmethod
+    def _sheet(self) -> Sheet: ...
 
     def as_markdown(self) -> str:
         """Return the table as Markdown."""

@@ -592,7 +592,9 @@ def _call(results: FitNumbers, term: Any, at: Any, by: Any, simultaneous: Any, a
 def _predictors(results: FitNumbers) -> Mapping[str, Any]:
     known: Mapping[str, Any] | None = getattr(results.facts.design, "predictors", None)
     if not known:
-        raise FormulaError("the fit has no predictors; read fit.params, or fit.t_test_pairwise of the group")
+        group = getattr(results.facts.design, "group", None)
+        cure = "read fit.params" if group is None else f"write fit.t_test_pairwise({group.code!r})"
+        raise FormulaError(f"the fit has no predictors; {cure}")
     return known
 
 

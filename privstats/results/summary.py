@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privstats.errors import listed
-from privstats.inference.notes import Note
+from privstats.inference.notes import NEVER, Note
 from privstats.results import header
 from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.formats import Sheet, Tabular
@@ -195,19 +195,7 @@ class References:
 # Keys of notes about all coefficients. The notes in NOTHING give reasons why a fit has no estimates, and the notes in
 # NO_INTERVALS give reasons why a fit has no intervals.
 NOTHING = ("no level", "small weights")
-NO_INTERVALS = (
-    "no inference",
-    "dependent rows",
-    "parameter bound",
-    "too few rows",
-    "ridge",
-    "no ridge",
-    "bounded",
-    "other mechanism",
-    "mode",
-    "geometric median",
-    "unproved tau",
-)
+NO_INTERVALS = (*NEVER, "parameter bound", "too few rows", "unproved tau")
 NO_STD_ERROR = ("second release",)
 NOT_GIVEN = "{names} {verb} not given: the releases do not identify the population value. Remedy: a larger budget."
 NO_INTERVAL = "No interval for {names}: the releases do not determine the error. Remedy: a larger budget."

@@ -349,7 +349,7 @@ def test_a_question_about_budgets_warns_of_none():
 
 def test_a_file_with_another_separator_is_named():
     rows = pd.DataFrame({"y;x;g": ["1;2;a"]})
-    with pytest.raises(ps.FormulaError, match="no column 'y'; the only column is named by all, parted by ';'; write a"):
+    with pytest.raises(ps.FormulaError, match="no column 'y'; all names stand in one column, with ';' between them"):
         ps.dp_lm("y ~ x", rows, 1, domain=DOMAIN)
 
 
