@@ -92,6 +92,30 @@ def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(
     assert steps.max() >= 0.3  # otherwise the audit has no power
 
 
+@pytest.mark.parametrize("verb", ["lm", "glm", "rq"])
+def test_the_sizes_of_the_sums_of_a_person_move_by_no_more_than_they_claim(transcripts, verb):  # noqa: F811
+    formula, response = ("b ~ x", "b") if verb == "glm" else ("y ~ x", "y")
+    rng = np.random.default_rng(5)
+    data = pd.DataFrame({"x": rng.uniform(0, 100, 400), "y": rng.uniform(0, 100, 400), "who": np.arange(400) // 4})
+    data = data.assign(b=rng.uniform(size=400) < 0.5).astype({"b": object})
+    own = np.flatnonzero(data["who"] == 7).tolist()
+    values = [True, False] if verb == "glm" else [0.0, 100.0]
+    kinds = [{"x": x, response: y} for x in (0.0, 50.0, 100.0) for y in values] + [{"x": np.nan, response: "odd"}]
+    frames = [with_rows(data, own, [kind] * 4) for kind in kinds]
+    frames += [with_rows(data, own, [kinds[0], kinds[-1], kinds[1], kinds[2]])]
+
+    def call(data, **more):
+        known = {"x": (0, 100), "y": (0, 100), "b": bool}
+        options = {"domain": known, "unit": "who", "rows_per_unit": 3, "mech": "newton", "rng": 1, **more}
+        return getattr(ps, f"dp_{verb}")(formula, data, mu=50.0, **options)
+
+    given, _ = transcripts(call, frames)
+    places = [k for k, each in enumerate(given[0]) if each.name.startswith("score sizes")]
+    assert places
+    steps = [step(here[k], there[k]) for here, there in itertools.combinations(given, 2) for k in places]
+    assert 0.3 <= max(steps) <= 1 + 1e-12
+
+
 @pytest.mark.parametrize("budget", [{"mu": 200.0}, {"eps": 10_000.0}])
 def test_whitened_rows_of_collinear_columns_move_their_matrix_by_no_more_than_it_claims(transcripts, budget):  # noqa: F811
     frames = neighbours_of(data_of(3), "replace", np.random.default_rng(3), 6)
