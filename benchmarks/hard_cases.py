@@ -510,6 +510,16 @@ CASES = {
     ),
     "taxi_payment_fares": Case(lm("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT)),
     "taxi_payment_counts": Case(glm("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, family="poisson")),
+    "taxi_distance_gamma": Case(
+        glm(
+            "nyc_taxis_2019.csv",
+            "fare ~ np.log1p(distance) + C(payment)",
+            {"fare": (1, 200), "distance": (0, 50)} | PAYMENT,
+            family="gamma",
+        ),
+        15_000,
+        ({"mu": 1.0}, {"mu": 2.0}, {"eps": 2.0}),
+    ),
     "taxi_payment_medians": Case(rq("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, 0.5)),
     "fair": Case(lm(partial(shipped, "fair"), f"affairs ~ {MARRIED_TERMS}", MARRIED)),
     "fair_logit": Case(glm(partial(shipped, "fair"), f"I(affairs > 0) ~ {MARRIED_TERMS}", MARRIED)),
