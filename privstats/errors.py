@@ -7,7 +7,7 @@ from pathlib import Path
 from traceback import walk_stack
 
 PACKAGE = str(Path(__file__).parent)
-FRAMES = 250  # stack frames that a call may need: more than twice the largest number that a fit of any kind takes
+FRAMES = 250  # stack frames that a call may need: more than twice the number that calls take in a test
 
 
 class PrivstatsError(ValueError):

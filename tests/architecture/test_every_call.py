@@ -1,10 +1,15 @@
 """Every function with every algorithm under every budget: its cost, and the objects that remain."""
 
+import sys
+import traceback
 import warnings
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.errors import FRAMES
 from privstats.privacy.composition import together
 from privstats.privacy.promise import ApproxDP
 from tests.architecture.leaks import assert_holds_no_row, planted, reveals
@@ -85,3 +90,32 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
         assert fits([plan.accounted], whole)
     with pytest.raises(ps.BudgetError, match="the ledger has"):
         ledger.charge(plan.charge, "once more", together)
+
+
+def test_calls_take_less_than_half_of_the_stack_frames_that_are_asked_for():
+    """`errors.FRAMES` says so; the frames of cells, which one row may deepen, are among them."""
+    rng, most = np.random.default_rng(0), 0
+    rows = pd.DataFrame({"x": rng.uniform(0, 1, 300), "y": rng.uniform(0, 1, 300), "b": rng.uniform(size=300) < 0.5})
+    rows = rows.assign(g=rng.choice(["a", "b"], 300)).astype(object)
+
+    def deeper(_frame, event, _arg):
+        nonlocal most
+        if event == "call":
+            most = max(most, sum(1 for _ in traceback.walk_stack(None)))
+
+    before = sum(1 for _ in traceback.walk_stack(None))
+    domain = {"x": (0, 1), "y": (0, 1), "b": bool, "g": ["a", "b"]}
+    for verb, formula in (
+        ("lm", "y ~ x + g"),
+        ("glm", "b ~ x + g"),
+        ("rq", "y ~ x"),
+        ("median", "y ~ g"),
+        ("hist", "g"),
+    ):
+        for budget in ({"eps": 2.0}, {"mu": 1.0}):
+            sys.setprofile(deeper)
+            try:
+                getattr(ps, f"dp_{verb}")(formula, rows, domain=domain, **budget)
+            finally:
+                sys.setprofile(None)
+    assert most - before < FRAMES / 2
