@@ -43,6 +43,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "dp_glm, minimiser under eps": lambda data: ps.dp_glm("b ~ x1 + x2", data, 1.0, domain=KNOWN, rng=1),
     "dp_lm, minimiser under eps": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=KNOWN, mech="objpert", rng=1),
     "dp_rq": lambda data: ps.dp_rq("y ~ x1 + x2", data, **BUDGET),
+    "dp_rq, three quantiles": lambda data: ps.dp_rq("y ~ x1 + x2", data, tau=[0.1, 0.5, 0.9], **BUDGET),
     "dp_mean": lambda data: ps.dp_mean("y", data, **BUDGET),
     "dp_mean, 100 groups": lambda data: ps.dp_mean("y ~ g", data, **BUDGET),
     "dp_median": lambda data: ps.dp_median("y", data, **BUDGET),

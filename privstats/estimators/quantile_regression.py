@@ -58,6 +58,7 @@ from privstats.estimators.histogram import Clip, Lengths, best_clip, edges
 from privstats.estimators.objective_perturbation import best_radius
 from privstats.estimators.one_step import Doubts, Fitted, Hessian, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
+from privstats.estimators.side_by_side import Queries, side_by_side
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Allowance, Estimate, NormalEstimate, Stacked, quantile_scores
@@ -82,6 +83,7 @@ from privstats.losses.rows import Linear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation
 from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
 from privstats.sets.cells import Cells, Line, Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 from privstats.sets.weighted_losses import WeightedLosses
@@ -289,9 +291,14 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Send the further queries for each tau; return the estimating equations, one for each tau."""
+        """Send the further queries for each tau; return the estimating equations, one for each tau.
+
+        Queries of the first steps are sent for all taus together, so that they are answered in one pass over the rows.
+        """
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
+        tried = side_by_side(self.problem.ask, [step.first_steps() for step in steps])
+        steps = [replace(step, tried=one) for step, one in zip(steps, tried, strict=True)]
         return [step.equation(more=step is not steps[-1]) for step in steps]
 
 
@@ -306,19 +313,17 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     middle = StretchedResiduals(theta, 1.0)
     question = Values("residual scale", middle, within=Line(middle.at(-most), middle.at(most)), item="response")
     center = middle.back(float(ask(question, by=Rank((0.5,))).value[0]))
-    size = log_size(ask, theta, center, NEAR_ORDER, NARROWEST, 2 * most, "response size", None)
-    return center, size / float(ndtri((1 + NEAR_ORDER) / 2))
+    queries = log_size(theta, center, NEAR_ORDER, NARROWEST, 2 * most, "response size", None)
+    return center, side_by_side(ask, [queries])[0] / float(ndtri((1 + NEAR_ORDER) / 2))
 
 
 def log_size(
-    ask: Ask, theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
-) -> float:
+    theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
+) -> Queries[float]:
     """Release a quantile of |residual - center| as a noisy order statistic, drawn on a logarithmic axis.
 
     Parameters
     ----------
-    ask : Ask
-        Function that sends queries to the data and returns noisy releases.
     theta : ndarray, shape (width,)
         Weights whose product with a row is the row's linear predictor.
     center : float
@@ -334,7 +339,8 @@ def log_size(
     """
     of, within = LogSizes(theta, center, least), Line(float(np.log(least)) - 0.7, float(np.log(most)))
     question = Values("residual scale", of, within=within, keep=keep, item=item)
-    return float(np.exp(ask(question, by=Rank((order,))).value[0]))
+    (release,) = yield [(question, Rank((order,)))]
+    return float(np.exp(release.value[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,6 +360,28 @@ class Residuals:
     quantile: float
     density: float
     sigma: float
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Kernel for the Hessian of a check loss; half-widths are in half-ranges of the response.
+
+    Parameters
+    ----------
+    radius : float
+        Norm to which the whitened predictors of a row are clipped in the Hessian.
+    width : float
+        Half-width of the kernel.
+    straight : float
+        Half-width for the smallest clipping radius. The loss is nearly quadratic over steps of about this length.
+    narrow : float
+        Half-width of the kernel for the density at the quantile.
+    """
+
+    radius: float
+    width: float
+    straight: float
+    narrow: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,6 +459,8 @@ class OneOrder(OneStep):
         Label of the queries for this quantile.
     size, center, leverages
         Largest sd of the linear predictor, coefficients of a constant fit, and histogram of row norms (`Shared`).
+    tried : Tried, optional
+        Result of `first_steps`.
     """
 
     tau: float = field(kw_only=True)
@@ -438,6 +468,7 @@ class OneOrder(OneStep):
     size: float = field(kw_only=True)
     center: FloatArray = field(kw_only=True)
     leverages: Lengths = field(kw_only=True)
+    tried: Tried | None = field(kw_only=True, default=None)
 
     @property
     def signal_of_row(self) -> float:
@@ -460,7 +491,7 @@ class OneOrder(OneStep):
     def label(self, item: str) -> str:
         return f"{item} {self.item}".strip()
 
-    def residuals(self, start: Start, item: str) -> Residuals:
+    def residuals(self, start: Start, item: str) -> Queries[Residuals]:
         """Release the tau-quantile of the residuals, and the residuals' scale about this quantile.
 
         Quantile and scale are computed from released order statistics.
@@ -470,10 +501,11 @@ class OneOrder(OneStep):
         question = Values(
             "residual scale", scale, Line(scale.at(-most), scale.at(most)), self.keep, self.label(f"{item} quantile")
         )
-        quantile = scale.back(float(self.ask(question, by=Rank((self.tau,))).value[0]))
+        (release,) = yield [(question, Rank((self.tau,)))]
+        quantile = scale.back(float(release.value[0]))
         order = NEAR_ORDER * min(self.tau, 1 - self.tau)
         least = max(1e-4 * self.start.sigma, 1e-12)
-        size = log_size(self.ask, start.eta, quantile, order, least, 2 * most, self.label(f"{item} size"), self.keep)
+        size = yield from log_size(start.eta, quantile, order, least, 2 * most, self.label(f"{item} size"), self.keep)
         density = order / (2 * size)
         return Residuals(quantile, density, _density(self.tau) / density)
 
@@ -483,20 +515,25 @@ class OneOrder(OneStep):
         return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
     @abstractmethod
-    def centred(self) -> Centred:
+    def centred(self) -> Queries[Centred]:
         """Return starting coefficients near the solution of the quantile regression."""
 
     def pilot(self) -> Tried:
+        assert self.tried is not None
+        return self.tried
+
+    def first_steps(self) -> Queries[Tried]:
         """Return the coefficients after one Newton step on the check loss.
 
         The step is multiplied by the share of the squared score that is not due to noise. It is at most `FARTHEST_STEP`
         kernel half-widths long.
         """
-        centred = self.centred()
+        centred = yield from self.centred()
         start, clip = centred.start, self.clip_of_rows(self.leverages, centred.start)
         question = self.smooth_score("first score", "", start, 0.0, clip.radius * self.mean_rows)
-        first = LastRelease.of(self.ask(question, by=self.by.vector), start)
-        density = self.density(centred, clip)
+        kernel = self.kernel(centred.residuals, clip.radius)
+        score, *releases = yield [(question, self.by.vector), *self.of_density(start, kernel, clip)]
+        first, density = LastRelease.of(score, start), self.density(centred, kernel, *releases)
         kept = max(0.0, 1 - float(np.trace(first.noise.covariance())) / max(float(first.value @ first.value), 1e-300))
         step = kept * density.matrix.power(-1.0) @ first.value
         step = step * min(1.0, FARTHEST_STEP * density.width / max(float(np.linalg.norm(step)), 1e-300))
@@ -558,21 +595,25 @@ class OneOrder(OneStep):
         atom = nearest - expected - VISIBLE * float(np.hypot(sd_of(counts.law), expected**0.5))
         return replace(density, atom=max(float(atom), 0.0))
 
-    def density(self, centred: Centred, clip: Clip) -> Density:
-        """Release a kernel estimate of the Hessian, and counts of rows near the fitted quantile.
+    def of_density(self, start: Start, kernel: Kernel, clip: Clip) -> list[tuple[Sum, Any]]:
+        """Return the queries for `density`, with their mechanisms."""
+        of = Shortened(start.P, start.eta, kernel.width, clip.radius)
+        hessian = Sum("hessian", of, Products(self.m, kernel.radius), self.keep, self.label(""))
+        inside = Within(start.eta, (kernel.narrow, kernel.width))
+        counts = Sum("density", inside, Fractions(2), self.keep, self.label(""))
+        equal = self.equal_responses(start, kernel.width, kernel.narrow)
+        return [(hessian, self.by.matrix), (counts, self.by.counts), (equal, self.by.counts)]
 
-        The counts give the density at the quantile, to which the kernel estimate is scaled.
+    def density(
+        self, centred: Centred, kernel: Kernel, hessian: Release, counts: Release, histogram: Release
+    ) -> Density:
+        """Return a kernel estimate of the Hessian, scaled to the density at the fitted quantile.
+
+        The density is computed from released counts of rows near the fitted quantile. The released histogram shows
+        whether responses near the quantile have few distinct values.
         """
-        start, residuals = centred.start, centred.residuals
-        m, sigma, f0 = self.m, residuals.sigma, residuals.density
-        plain = Sum("hessian", Linear(start.P), Products(m), self.keep, self.label(""))
-        held, width, straight = self.kernel(noise_edge(m, entry_sd(self.ask, plain, self.by)), residuals, clip.radius)
-        of = Shortened(start.P, start.eta, width, clip.radius)
-        released = self.ask(replace(plain, of=of).inside(held), by=self.by.matrix)
-        narrow = min(width, DENSITY_WIDEST / 2 * sigma)
-        question = Sum("density", Within(start.eta, (narrow, width)), Fractions(2), self.keep, self.label(""))
-        equal = self.equal_responses(start, width, narrow)
-        counts, histogram = self.ask.together([(question, self.by.counts), (equal, self.by.counts)])
+        residuals, m, width, narrow = centred.residuals, self.m, kernel.width, kernel.narrow
+        sigma, f0 = residuals.sigma, residuals.density
         few = has_few_values(histogram.value[1:-1], sd_of(histogram.law))
         seen = np.maximum(counts.value, self.rows * f0 * np.array([narrow, width]) / 2)
         z = float(ndtri(self.tau))
@@ -580,9 +621,10 @@ class OneOrder(OneStep):
         bulge = curve / (2 * narrow / sigma * _density(self.tau))
         level = (seen[1] / width) / (seen[0] / narrow) * bulge if width > narrow else 1.0
         relative = float(np.sqrt(1 / seen[0] + sd_of(counts.law) ** 2 / seen[0] ** 2))
-        matrix = NoisyMatrix.of(released).mapped(np.eye(m) / np.sqrt(2 * width * level))
+        matrix = NoisyMatrix.of(hessian).mapped(np.eye(m) / np.sqrt(2 * width * level))
         usual = max(float(np.trace(matrix.value)) / m, 1e-300)
-        return Density(matrix, start.to_theta, np.eye(m), usual, straight, width / sigma, relative, narrow, few)
+        to_theta, wide = centred.start.to_theta, width / sigma
+        return Density(matrix, to_theta, np.eye(m), usual, kernel.straight, wide, relative, narrow, few)
 
     def equal_responses(self, start: Start, kernel: float, narrow: float) -> Sum:
         """Return the query for a histogram of responses near the fitted quantile.
@@ -600,23 +642,24 @@ class OneOrder(OneStep):
         offset = np.r_[np.zeros(self.box.c), self.box.offset, 0.0]
         return Sum("equal responses", BinOfResidual(offset, low, width), Cells(bins + 2), self.keep, self.label(""))
 
-    def kernel(self, unit: float, residuals: Residuals, radius: float) -> tuple[float, float, float]:
-        """Return the clipping radius of the Hessian's rows, and the kernel's half-widths for two radii.
+    def kernel(self, residuals: Residuals, radius: float) -> Kernel:
+        """Return the kernel for the Hessian, with the clipping radius of the Hessian's rows.
 
-        The first half-width belongs to the returned radius, the second to the smallest candidate radius. A larger
-        radius causes more noise and needs a wider kernel. The radius minimises the sum of the noise and of the
-        information that clipping of rows removes, both relative to the number of rows in the kernel.
+        A larger clipping radius causes more noise and needs a wider kernel. The radius minimises the sum of the noise
+        and of the information that clipping of rows removes, both relative to the number of rows in the kernel.
 
         Parameters
         ----------
-        unit : float
-            Largest eigenvalue of the Hessian's noise at radius 1.
         residuals : Residuals
             Released quantile, density and scale of the residuals.
         radius : float
             Clipping radius of rows in the score: longer rows w enter the Hessian with norm ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
+        plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
+        unit = noise_edge(
+            m, entry_sd(self.ask, plain, self.by)
+        )  # largest eigenvalue of the Hessian's noise at radius 1
         inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
@@ -628,7 +671,8 @@ class OneOrder(OneStep):
         width = np.clip(wide, *KERNEL_WITHIN)
         cut = (lengths.counts[:, None] * np.maximum(size[:, None] ** 2 - tried**2, 0.0)).sum(axis=0)
         best = int(np.argmin(unit * tried**2 / (inside * width) + cut))
-        return float(tried[best]), float(sigma * width[best]), float(sigma * width[0])
+        chosen, narrowest = float(sigma * width[best]), float(sigma * width[0])
+        return Kernel(float(tried[best]), chosen, narrowest, min(chosen, DENSITY_WIDEST / 2 * sigma))
 
     def doubts(self, step: Step) -> Doubts:
         """Return noise and bias bounds due to errors of the estimated response density at the quantile.
@@ -697,29 +741,31 @@ class Density(Hessian):
 class CheckSteps(OneOrder):
     """The fit of one quantile that starts with Newton steps on smoothed losses."""
 
-    def centred(self) -> Centred:
+    def centred(self) -> Queries[Centred]:
         m, n = self.m, self.rows
 
         # stage 2: an approximate quantile; then steps on smoothed losses, whose bounded curvature limits the steps
         start = self.start
-        residuals = self.residuals(start, "first")
+        residuals = yield from self.residuals(start, "first")
         start = self.recentred(start, residuals)
         held = CHECK_RADIUS * m**0.5
         sums = held * self.mean_rows
         for k, smooth in enumerate(FIRST_WIDTHS):
             h = smooth * residuals.sigma
             question = self.smooth_score("first step", str(k + 1), start, h, sums)
-            start = start.moved(2 * h / n * self.ask(question, by=self.by.vector).value)
-        residuals = self.residuals(start, "second")
+            (score,) = yield [(question, self.by.vector)]
+            start = start.moved(2 * h / n * score.value)
+        residuals = yield from self.residuals(start, "second")
         start = self.recentred(start, residuals)
 
         # stage 3: damped Newton steps on losses with less smoothing
-        curvature = self.rough_hessian(start, residuals, SECOND_WIDTHS[0] * residuals.sigma, held)
+        curvature = yield from self.rough_hessian(start, residuals, SECOND_WIDTHS[0] * residuals.sigma, held)
         for k, smooth in enumerate(SECOND_WIDTHS):
             h = smooth * residuals.sigma
             rough = curvature + DAMPING * n / (2 * h) * np.eye(m)
             question = self.smooth_score("second step", str(k + 1), start, h, sums)
-            step = np.asarray(np.linalg.solve(rough, self.ask(question, by=self.by.vector).value), dtype=float)
+            (score,) = yield [(question, self.by.vector)]
+            step = np.asarray(np.linalg.solve(rough, score.value), dtype=float)
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
         return Centred(start, residuals)
 
@@ -756,7 +802,7 @@ class CheckSteps(OneOrder):
         kept = max(0.0, 1 - meat.trace_variance() / m**2 / max(gap**2, 1e-300))
         return max(usual + kept * gap, usual / 2)
 
-    def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> FloatArray:
+    def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> Queries[FloatArray]:
         """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the norm `held`.
 
         Eigenvalues are raised to at least their noise, and at least `PILOT_RIDGE` times the expected eigenvalue.
@@ -764,9 +810,9 @@ class CheckSteps(OneOrder):
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
         sd = entry_sd(self.ask, question, self.by) * held**2
-        released = NoisyMatrix.of(self.ask(question, by=self.by.matrix)).mapped(np.eye(self.m) / np.sqrt(2 * h))
+        (release,) = yield [(question, self.by.matrix)]
         least = max(PILOT_RIDGE * self.rows * residuals.density, self.m**0.5 * sd / (2 * h))
-        return released.nearest_positive(least)
+        return NoisyMatrix.of(release).mapped(np.eye(self.m) / np.sqrt(2 * h)).nearest_positive(least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -781,17 +827,17 @@ class Perturbed(OneOrder):
 
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
-    def centred(self) -> Centred:
+    def centred(self) -> Queries[Centred]:
         # stage 2: an approximate quantile, and the half-width for the smoothing of the loss
         start = self.start
-        residuals = self.residuals(start, "first")
+        residuals = yield from self.residuals(start, "first")
         start = self.recentred(start, residuals)
         radius = self.clip_of_rows(self.leverages, start).radius
         h = self.half_width(start, residuals, radius)
 
         # stage 3: the perturbed minimiser; the shrinkage by its ridge is approximately removed
         law = self.ask.law(self.question(start, h, radius), by=self.mechanism)
-        drawn = self.ask(self.question(start, h, radius), by=self.mechanism)
+        (drawn,) = yield [(self.question(start, h, radius), self.mechanism)]
         flat = self.rows * residuals.density
         return Centred(start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge))), residuals)
 
