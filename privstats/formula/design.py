@@ -171,6 +171,11 @@ class Design:
         return (self._outcome_interval.lo, self._outcome_interval.hi) == (0.0, 1.0)
 
     @property
+    def outcomes(self) -> tuple[Any, ...]:
+        """The two declared levels of a response with levels, which count as 0 and 1; empty for a numeric response."""
+        return self._outcome.levels.values if isinstance(self._outcome, LevelFactor) else ()
+
+    @property
     def declared_scales(self) -> FloatArray:
         """Declared scale of each column and the response, as a fraction of the half-range; 1 if bounds are declared."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])

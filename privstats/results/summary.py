@@ -218,7 +218,16 @@ def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> 
 
 
 def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
-    return ("Subset", facts.subset), ("Weights", facts.weights), ("Offset", facts.offset)
+    chosen = ("Subset", facts.subset), ("Weights", facts.weights), ("Offset", facts.offset)
+    return ("Response", _outcomes(facts)), *chosen
+
+
+def _outcomes(facts: FitFacts) -> str | None:
+    """Return which level of a response counts as 1, as text; None if the response has the values 0 and 1."""
+    levels: tuple[object, ...] = getattr(facts.design, "outcomes", ())
+    if len(levels) != 2 or levels == (0, 1):  # False and True equal 0 and 1
+        return None
+    return f"{levels[1]} counts as 1, {levels[0]} as 0"
 
 
 def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privstats
+import privstats as ps
 from privstats.inference.notes import NOTES, Note
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 from privstats.results import summary
@@ -119,6 +121,16 @@ def test_the_ledger_line_says_what_is_left():
 def test_subset_weights_and_offset_are_shown_as_they_were_written():
     text = shown(subset="age > 18", weights="w", offset="np.log(years)")
     assert [line(text, label) for label in ("Subset", "Weights", "Offset")] == ["age > 18", "w", "np.log(years)"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [(["no", "yes"], "yes counts as 1, no as 0"), ([1, 0], "0 counts as 1, 1 as 0"), ([0, 1], None)],
+)
+def test_the_level_that_counts_as_1_is_named(levels, words):
+    rows = pd.DataFrame({"x": np.linspace(0, 1, 500), "z": [levels[k % 2] for k in range(500)]})
+    text = str(ps.dp_glm("z ~ x", rows, eps=1, domain={"x": (0, 1), "z": levels}, rng=1).summary())
+    assert (line(text, "Response") if "Response" in text else None) == words
 
 
 # ---------------------------------------------------------------- tables
