@@ -354,7 +354,9 @@ def declared(what: Any, name: str) -> Known:
             return Levels(tuple(member.value for member in what))
     if what is bool:
         return Levels((False, True))
-    raise DomainError(f"{name} is {quote(what)}; write bounds as (low, high), or levels as a list of at least two")
+    known = ", from public knowledge, as those in the data are private" if hasattr(what, "tolist") else ""
+    cure = f"write bounds as (low, high), or levels as a list of at least two{known}"
+    raise DomainError(f"{name} is {quote(what)}; {cure}")
 
 
 def _is_number(text: str) -> bool:

@@ -91,12 +91,15 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
         If the file does not exist, or is not a JSON object with unique names and finite numbers.
     """
     file = path_of(path)
+    text, cure = None, "give the path of one that plan.save wrote"
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeError):
-        text = None
+    except UnicodeError:  # the file is binary, as a ledger is
+        cure += ", or open a ledger by ps.Ledger(path=...)"
+    except OSError:
+        pass
     if text is None:
-        raise OptionError(f"the file {quote(file.name)} cannot be read; give the path of one that plan.save wrote")
+        raise OptionError(f"the file {quote(file.name)} cannot be read; {cure}")
     try:
         content = json.loads(text, object_pairs_hook=_once, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError):

@@ -302,3 +302,9 @@ def test_made_up_rows_follow_from_the_seed_and_the_declarations_alone():
 def test_made_up_rows_take_whole_numbers(wrong):
     with pytest.raises(OptionError, match="give a whole number from 0 on"):
         DECLARED.synthetic(**wrong)
+
+
+@pytest.mark.parametrize("given", [np.array(["a", "b"]), pd.Index(["a", "b"]), pd.Series(["a", "b"]).array])
+def test_values_of_the_data_are_no_declaration(given):
+    with pytest.raises(DomainError, match="from public knowledge, as those in the data are private"):
+        Domain({"r": given})

@@ -183,6 +183,12 @@ def test_a_file_that_is_not_whole_is_refused(text):
         saved_as(text)
 
 
+def test_a_ledger_is_not_a_saved_plan(tmp_path):
+    ps.Ledger(ps.PureDP(1.0), tmp_path / "study.sqlite")
+    with pytest.raises(OptionError, match=r"or open a ledger by ps\.Ledger\(path=\.\.\.\)"):
+        ps.load(tmp_path / "study.sqlite")
+
+
 def saved_as(text):
     """Return what is loaded from a file of this text."""
     path = FOLDER / "changed.plan.json"
