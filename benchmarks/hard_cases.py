@@ -455,6 +455,14 @@ CASES = {
         Population(assets, "dp_rq", "net ~ income + age + size", POPULATIONS["assets_rq90"].domain, {"tau": 0.25}),
         promises=({"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}),
     ),
+    "wages_by_region": Case(
+        lm("cps_1988_wages.csv", "np.log(wage) ~ 0 + C(region) + education", WAGES), 2000, ({"eps": 1.0}, {"mu": 1.0})
+    ),
+    "wages_by_region_rq50": Case(
+        rq("cps_1988_wages.csv", "np.log(wage) ~ 0 + C(region) + education", WAGES, 0.5),
+        8000,
+        ({"eps": 4.0}, {"mu": 1.0}),
+    ),
     "schooling_rq25": Case(  # not given: 3 in 8 men have twelve years of schooling, and the population's slopes are 0
         rq("cps_1988_wages.csv", "education ~ np.log(wage) + C(ethnicity) + C(parttime)", WAGES, 0.25),
         promises=({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),

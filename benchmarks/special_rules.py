@@ -48,7 +48,7 @@ class Rule:
     off : mapping of str to float or tuple
         Values of constants at which the rule never acts.
     idle : mapping of str to callable
-        Names of functions of `privstats.estimators`, and functions without effect that replace them.
+        Names of functions of `privstats`, and functions without effect that replace them.
     """
 
     case: str
@@ -59,11 +59,12 @@ class Rule:
 
 
 NO_RIDGE = {
-    "levels.ridge_of_rare": lambda box, *_: np.zeros((box.c, box.c)),
-    "preconditioner.rare_shares": lambda shares, longest: np.zeros_like(shares),
+    "estimators.levels.ridge_of_rare": lambda box, *_: np.zeros((box.c, box.c)),
+    "estimators.preconditioner.rare_shares": lambda shares, longest: np.zeros_like(shares),
 }
 AS_CODED = dict.fromkeys(
-    ("adaptive.white_levels", "beginning.white_levels"), lambda box, frame, levels: (np.eye(box.c), levels.ridge)
+    ("estimators.adaptive.white_levels", "estimators.beginning.white_levels"),
+    lambda box, frame, levels: (np.eye(box.c), levels.ridge),
 )
 
 
@@ -74,7 +75,10 @@ RULES = {
     "squares_of_products": Rule(
         "spending",
         {"eps": 1.0},
-        idle={"adaptive.with_squares_of_products": lambda ask, by, box, frame, known, *_: known},
+        idle={"estimators.adaptive.with_squares_of_products": lambda ask, by, box, frame, known, *_: known},
+    ),
+    "intercept_of_levels": Rule(
+        "wages_by_region", {"eps": 1.0}, idle={"formula.design.Design.with_intercept": lambda design: design}
     ),
     "ridge_of_rare_levels": Rule("rare_100", {"mu": 1.0}, idle=NO_RIDGE),
     "white_levels": Rule("even_levels", {"eps": 1.0, "mech": "objpert"}, idle=AS_CODED),
@@ -82,14 +86,17 @@ RULES = {
     "hidden_constants": Rule(
         "two_rare_levels",
         {"mu": 0.5},
-        idle={"likelihood.LikelihoodStep.without_hidden_levels": lambda step, equation: (equation, ())},
+        idle={"estimators.likelihood.LikelihoodStep.without_hidden_levels": lambda step, equation: (equation, ())},
     ),
     "rare_numbers": Rule("rare_ones", {"eps": 4.0}, off={"TWO_ENDED": 10.0}),
     "second_reading": Rule(
-        "flights", {"mu": 1.0}, 2000, idle={"one_step.Problem.whitened_again": lambda problem, share_of: problem}
+        "flights",
+        {"mu": 1.0},
+        2000,
+        idle={"estimators.one_step.Problem.whitened_again": lambda problem, share_of: problem},
     ),
     "scales_again": Rule(
-        "far_group", {"mu": 0.5}, idle={"beginning.reread_scales": lambda ask, by, box, frame, *_: frame}
+        "far_group", {"mu": 0.5}, idle={"estimators.beginning.reread_scales": lambda ask, by, box, frame, *_: frame}
     ),
     "wide_windows": Rule("saturating", {"eps": 4.0}, 2000, off={"WIDE_WINDOWS": ()}),
     "move": Rule("wealth", {"mu": 1.0}, off={"MOVE": 0.0}),
@@ -99,10 +106,10 @@ RULES = {
     "curvature_met": Rule(
         "pharmacy_counts",
         {"mu": 1.0},
-        idle={"likelihood.NewtonSteps.secant_corrected": lambda self, last, metric, score, noise: score},
+        idle={"estimators.likelihood.NewtonSteps.secant_corrected": lambda self, last, metric, score, noise: score},
     ),
     "hidden_columns": Rule(
-        "hidden_cause_300", {"mu": 1.0}, idle={"one_step.NumericColumns.of": lambda design: NumericColumns()}
+        "hidden_cause_300", {"mu": 1.0}, idle={"estimators.one_step.NumericColumns.of": lambda design: NumericColumns()}
     ),
     "far_step": Rule("counts_40000", {"eps": 2.0, "mech": "newton"}, 4000, off={"UNUSUAL": 1e9}),
 }
@@ -145,7 +152,7 @@ def without(rule: Rule, replicates: int, seed: int) -> Bought:
     with ExitStack() as changes:
         changes.enter_context(replaced(rule.off))
         for name, nothing in rule.idle.items():
-            changes.enter_context(patch(f"privstats.estimators.{name}", nothing))
+            changes.enter_context(patch(f"privstats.{name}", nothing))
         return bought(rule, replicates, seed)
 
 

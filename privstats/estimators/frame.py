@@ -134,7 +134,7 @@ class PublicBox:
     @cached_property
     def intercept(self) -> int | None:
         """Position of the intercept among the coefficients; None without an intercept."""
-        return list(self.design.names).index("Intercept") if self.design.intercept else None
+        return 0 if self.design.intercept else None
 
     @cached_property
     def slopes(self) -> list[int]:

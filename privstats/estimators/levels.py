@@ -366,7 +366,8 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
             what = {"level": left, "factor": factor.name, "count": count, "code": most}
             notes.append(note("rare contrast", [names[j] for j in about], **what, **known))
             continue
-        if first in rare:
+        own_cells = has_all_levels(box, factor)
+        if first in rare and not own_cells:
             rare.remove(first)
             dummies = {names[factor.columns[place]] for level in rare for place in factor.dummies(level)}
             own = [j for j in about if dummies & set(product_parts(names[j]))]
@@ -376,8 +377,25 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
             notes.append(note("rare reference", [names[j] for j in compared], **what, **known))
             count = listed([about_rows(counts[level]) for level in rare])
         if rare:
-            notes.append(note("rare level", [names[j] for j in about], count=count, **{**known, "code": ""}))
+            known |= {"code": "", "other": "another one" if own_cells else "the reference level"}
+            notes.append(note("rare level", [names[j] for j in about], count=count, **known))
     return tuple(notes)
+
+
+def has_all_levels(box: PublicBox, factor: Any) -> bool:
+    """Return whether the user's model has a coefficient for each level of a factor, as in ``y ~ 0 + C(g)``."""
+    recoded = box.design.recoded
+    return recoded is not None and bool(recoded.matrix[list(factor.columns), 0].all())
+
+
+def of_level(box: PublicBox, factor: Any, level: int) -> list[int]:
+    """Return the indices of the coefficients that cannot be estimated without rows at a level of a factor."""
+    if level != factor.reference:
+        return [factor.columns[place] for place in factor.dummies(level)]
+    return [
+        *([] if box.intercept is None else [box.intercept]),
+        *([] if has_all_levels(box, factor) else factor.columns),
+    ]
 
 
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
@@ -391,27 +409,26 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
         Number of rows at which the constant would exceed its noise, divided by the number of rows at the level.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
-    reference, names = one.level == factor.reference, box.design.names
-    about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(one.level)]
-    at = [j for j in (box.intercept if reference else None, *about) if j is not None]
     needed = float(count[one.level]) * least
     return note(
         "hidden level",
-        [names[j] for j in at],
+        [box.design.names[j] for j in of_level(box, factor, one.level)],
         level=factor.levels[one.level],
         factor=factor.name,
         count=about_rows(count[one.level]),
         sd=levels.sds[one.factor][one.level],
         needed=needed,
-        code=compared_with_another(factor, count, needed) if reference else "",
+        code=compared_with_another(box, factor, one.level, count, needed),
     )
 
 
-def compared_with_another(factor: Any, counts: FloatArray, needed: float) -> str:
+def compared_with_another(box: PublicBox, factor: Any, level: int, counts: FloatArray, needed: float) -> str:
     """Return the last words of a remedy for a rare reference level: comparison with the most frequent other level.
 
-    The text is empty if all other levels have fewer than `needed` rows.
+    The text is empty if all other levels have fewer than `needed` rows, or if `level` is no reference level.
     """
+    if level != factor.reference or has_all_levels(box, factor):
+        return ""
     others = np.where(np.arange(len(counts)) == factor.reference, -np.inf, counts)
     best = int(np.argmax(others))
     if others[best] < needed:
@@ -446,11 +463,9 @@ def hidden_levels(
     for k, counts, sds, needed in seen:
         factor = box.design.factors[k]
         for level in np.flatnonzero(counts < needed).tolist():
-            reference = level == factor.reference
-            about = factor.columns if reference else [factor.columns[place] for place in factor.dummies(level)]
-            at = [j for j in (box.intercept if reference else None, *about) if j is not None]
+            at = of_level(box, factor, level)
             count = about_rows(counts[level]) if sds[level] < rows else UNKNOWN_ROWS
-            code = compared_with_another(factor, counts, needed[level]) if reference else ""
+            code = compared_with_another(box, factor, level, counts, needed[level])
             what = {"level": factor.levels[level], "factor": factor.name, "count": count, "code": code}
             what |= {"sd": sds[level], "needed": needed[level]}
             if hidden := [names[j] for j in at if np.isnan(values[j])]:

@@ -8,7 +8,7 @@ review must read this method.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -43,7 +43,8 @@ from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-MANY_COLUMNS = 300  # largest number of columns for which collinearity is checked before the fit
+MANY_COLUMNS = 300  # largest number of columns whose linear dependence is checked before the fit
+NEARLY_ZERO = 1e-8  # numbers below this size count as rounding errors in a comparison of columns
 
 
 class Mean(Protocol):
@@ -54,6 +55,22 @@ class Mean(Protocol):
     @property
     def support(self) -> tuple[float, float]: ...
     def mean(self, eta: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Recoded:
+    """The design that the user wrote, for a design that has other columns and describes the same model.
+
+    Parameters
+    ----------
+    design : Design
+        The design that the user wrote.
+    matrix : ndarray, shape (coefficients, coefficients)
+        Matrix that maps the coefficients of the other columns to the coefficients of `design`.
+    """
+
+    design: Design
+    matrix: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +91,7 @@ class Design:
     names : tuple of str
         Names of the coefficients, in order. If the model has an intercept, the first name is "Intercept".
     intercept : bool
-        Whether there is an intercept.
+        Whether there is an intercept; it is the first column.
     response : str
         The response, as the formula writes it.
     reads : tuple of str
@@ -97,6 +114,8 @@ class Design:
         column (column - center) / half lies in [-1, 1].
     response_center, response_half : float
         Centre and half-range of the response.
+    recoded : Recoded, optional
+        The design that the user wrote, if this design has other columns (see `with_intercept`).
     """
 
     formula: str
@@ -116,6 +135,7 @@ class Design:
     halves: FloatArray
     response_center: float
     response_half: float
+    recoded: Recoded | None
     _bound: Domain = field(repr=False)
     _made: Terms = field(repr=False)
     _outcome: NumericFactor | LevelFactor = field(repr=False)
@@ -123,7 +143,7 @@ class Design:
     _offset: NumericFactor | None = field(repr=False)
 
     def __reduce__(self) -> Any:
-        return _rebound, (self.formula, self.domain, self.written, self.family, self.centred)
+        return _rebound, (self.formula, self.domain, self.written, self.family, self.centred, self.recoded)
 
     @property
     def weighted(self) -> bool:
@@ -261,7 +281,37 @@ class Design:
         for code, (low, high) in bounds.items():
             known = _known(code, self.domain, self.family if code == self.response else None)
             found[code] = Estimated.inside(known, float(low), float(high))
-        return _rebound(self.formula, self.domain.extended(found), self.written, self.family, self.centred)
+        formula, domain = self.as_written.formula, self.domain.extended(found)
+        design = _rebound(formula, domain, self.written, self.family, self.centred)
+        return design if self.recoded is None else design.with_intercept()
+
+    @property
+    def as_written(self) -> Design:
+        """The design with the columns that the user wrote."""
+        return self if self.recoded is None else self.recoded.design
+
+    def with_intercept(self) -> Design:
+        """Return a design with an intercept for the same model, if a linear combination of the columns is constant.
+
+        For example, the dummies of all levels of a factor add up to 1, so the model ``y ~ 0 + C(g)`` equals ``y ~
+        C(g)``. With an intercept, columns and response are centred, and noise is smaller. The method `to_original` of
+        the returned design gives the coefficients of this design, whose names the returned design has. If there is no
+        such combination, this design is returned.
+        """
+        if self.intercept or not self._made.reads or len(self.names) > MANY_COLUMNS:
+            return self
+        other = _rebound(f"{self.formula} + 1", self.domain, self.written, self.family, self.centred)
+        if len(other.names) != len(self.names):
+            return self
+        rows, n = _public_points(self)[:2]
+        X, Z = self._made.matrix(rows, n), other._made.matrix(rows, n)
+        if not n or np.linalg.matrix_rank(X) < len(self.names):
+            return self
+        to_written = np.asarray(np.linalg.lstsq(X, Z, rcond=None)[0], dtype=np.float64)
+        to_written[np.abs(to_written) < NEARLY_ZERO] = 0.0
+        if not np.allclose(X @ to_written, Z, atol=NEARLY_ZERO) or not np.diag(to_written).all():
+            return self
+        return replace(other, names=self.names, recoded=Recoded(self, to_written))
 
     def to_original(self, response: bool = True) -> tuple[FloatArray, FloatArray]:
         """Return (matrix, shift): coefficients in the user's units are ``matrix @ theta + shift``.
@@ -278,6 +328,8 @@ class Design:
         if self.intercept:
             matrix[0, 1:] = -unit * (self.centers / self.halves)[1:]
             shift[0] = self.response_center if response else 0.0
+        if self.recoded is not None:
+            return self.recoded.matrix @ matrix, self.recoded.matrix @ shift
         return matrix, shift
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
@@ -471,12 +523,14 @@ def _rebound(
     written: tuple[str | None, str | None, str | None],
     family: Mean | None,
     centred: bool = False,
+    recoded: Recoded | None = None,
 ) -> Design:
     """Return the design of a formula with new bounds in `domain`; the bounds may be estimates.
 
     Collinearity, and the number of rows for each factor level, are not checked again.
     """
-    return _bound_to(formula, domain, *written, family, None, centred)
+    design = _bound_to(formula, domain, *written, family, None, centred)
+    return design if recoded is None else replace(design, names=recoded.design.names, recoded=recoded)
 
 
 def _bound_to(
@@ -536,6 +590,7 @@ def _bound_to(
         halves=halves,
         response_center=center,
         response_half=half,
+        recoded=None,
         _bound=bound,
         _made=made,
         _outcome=outcome,
@@ -627,18 +682,10 @@ def _refuse_constant(name: str, half: float) -> None:
 
 def _refuse_collinear(design: Design) -> None:
     """Raise an error if predictors are collinear for every possible data set."""
-    made, domain = design._made, design._bound
+    made = design._made
     if not made.reads or len(design.names) > MANY_COLUMNS:
         return
-    coded = tuple(name for name in made.reads if isinstance(domain.known(name), Levels))
-    sources = [made.sources(product) for product in made.products]
-    crossed = [
-        tuple(name for name in dict.fromkeys(n for p in mine for n in p.reads) if name in coded) for mine in sources
-    ]
-    crossed = [names for names in dict.fromkeys(crossed) if names]
-    cuts = [(name, ends) for mine in sources for part in mine for name, ends in cut(part).items() if name not in coded]
-    ends = {name: sorted({end for other, found in cuts if other == name for end in found}) for name, _ in cuts}
-    rows, n = synthetic(domain, made.reads, crossed, ends, len(made.numbers) + 2, len(design.names))
+    rows, n, sources, coded, ends = _public_points(design)
     if n == 0:
         return
     among = np.zeros(len(design.names), dtype=bool)
@@ -660,3 +707,32 @@ def _refuse_collinear(design: Design) -> None:
     )
     cure = "leave one of them out" + (", or the intercept (y ~ 0 + ...)" if spline and "Intercept" in names else "")
     raise FormulaError(f"{design.names[column]} is collinear with {several} whatever the data are; {cure}")
+
+
+def _public_points(design: Design) -> tuple[Mapping[str, Any], int, list[Any], tuple[str, ...], dict[str, list[float]]]:
+    """Return public points within the declared bounds, on which columns of the model matrix can be compared.
+
+    Returns
+    -------
+    rows : mapping
+        The points, by column of the data.
+    n : int
+        Number of points; 0 if too many would be needed.
+    sources : list
+        For each product of the model matrix, the numeric expressions and factors that it multiplies.
+    coded : tuple of str
+        Columns of the data with levels.
+    ends : dict
+        For each column of the data, the thresholds with which conditions compare it.
+    """
+    made, domain = design._made, design._bound
+    coded = tuple(name for name in made.reads if isinstance(domain.known(name), Levels))
+    sources = [made.sources(product) for product in made.products]
+    crossed = [
+        tuple(name for name in dict.fromkeys(n for p in mine for n in p.reads) if name in coded) for mine in sources
+    ]
+    crossed = [names for names in dict.fromkeys(crossed) if names]
+    cuts = [(name, ends) for mine in sources for part in mine for name, ends in cut(part).items() if name not in coded]
+    ends = {name: sorted({end for other, found in cuts if other == name for end in found}) for name, _ in cuts}
+    rows, n = synthetic(domain, made.reads, crossed, ends, len(made.numbers) + 2, len(design.names))
+    return rows, n, sources, coded, ends

@@ -131,7 +131,7 @@ class NumericColumns:
         coded = {j for factor in design.factors for j in factor.columns}
         low, high = design.centers - design.halves, design.centers + design.halves
         share = (np.abs(low) <= EXACT) & (high <= 1 + EXACT)
-        intercept = at["Intercept"] if design.intercept else None
+        intercept = 0 if design.intercept else None
         coded |= {*products, intercept}
         left = (j for j in at.values() if j not in coded and not share[j])
         written = ((j, *(at[part] for part in parts if part in at)) for j, parts in products.items())

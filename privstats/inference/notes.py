@@ -65,7 +65,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "rare level": (
             "{names} not given: {count} have this level (released count, std err {sd:.0f}) and about {needed:,.0f} "
             "rows are needed at {budget}. Rows with the level were left out of the fit. Remedy: spend more, or merge "
-            "the level with the reference level{code}."
+            "the level with {other}{code}."
         ),
         "rare reference": (
             "{names} not given: {count} have the level {level!r}, with which {factor} compares the others (released "

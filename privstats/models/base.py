@@ -155,6 +155,10 @@ class Model(ABC):
         `rows` is the number of rows; None if it is private.
         """
 
+    def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
+        """Return the design with which a method fits the model; by default the design that the user wrote."""
+        return design
+
     def with_bounds(self, design: Any, bounds: Mapping[str, tuple[float, float]]) -> Any:
         """Return the design with estimated bounds for the columns that lack declared bounds."""
         return design.with_bounds(bounds)

@@ -272,6 +272,14 @@ class Regression(Model):
                 )
         return design
 
+    def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
+        """Return a design with an intercept for the same model, if there is one and the method needs no other design.
+
+        Options such as bounds of coefficients, and marginal effects, refer to the columns that the user wrote.
+        """
+        own = OF_BOX & set(options) or options.get("margins")
+        return design if own or mech not in ("auto", *BRANCHES.values()) else design.with_intercept()
+
     def covariance(self, neighbors: Neighbors) -> str | None:
         if neighbors.rows_per_unit > 1 and self.cov_type in ROBUST:
             return "cluster"

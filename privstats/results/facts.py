@@ -107,6 +107,8 @@ class FitFacts:
         Family of a generalized linear model: "binomial", "poisson", "gamma", "gaussian".
     taus : tuple of float
         Quantile levels of a quantile regression.
+    constant : bool
+        Whether the model has an intercept, or a linear combination of the columns is constant.
     design : Design, optional
         Design that maps new rows to columns, for `predict`; it holds no data.
     subset, weights, offset : str, optional
@@ -151,6 +153,7 @@ class FitFacts:
     link: str | None = None
     family: str | None = None
     taus: tuple[float, ...] = ()
+    constant: bool = False
     design: PublicDesign | None = None
     subset: str | None = None
     weights: str | None = None

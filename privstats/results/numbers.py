@@ -232,8 +232,8 @@ class FitNumbers:
 
     @property
     def k_constant(self) -> int:
-        """1 if the model has an intercept, else 0."""
-        return int("Intercept" in self._terms)
+        """1 if the model has an intercept, or dummies of all levels of a factor, else 0."""
+        return int(self.facts.constant or "Intercept" in self._terms)
 
     @property
     def df_model(self) -> float:

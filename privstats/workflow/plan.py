@@ -820,7 +820,7 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
     """Return the public information about a fit before any query, with placeholders for bounds not declared."""
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
-    design = spec.model.bind(offered)
+    design = spec.model.fitted_design(spec.model.bind(offered), spec.mech, spec.options)
     if design.lacking and rows is None:
         raise DomainError(
             f"{undeclared(dict.fromkeys(design.lacking, 'number'))} (no range is estimated where the number of rows is "

@@ -683,3 +683,27 @@ def test_a_centred_product_does_not_depend_on_the_origin_of_its_number():
     np.testing.assert_array_equal(*found)
     alone = bind_regression("y ~ year + year:C(g)", domain | {"year": (1990, 2020)}, centred=True)
     assert np.array_equal(alone.coding, np.eye(3))  # no column of the factor from which to subtract
+
+
+@pytest.mark.parametrize(
+    "formula", ["y ~ 0 + C(g)", "y ~ x + C(g) - 1", "y ~ 0 + C(g, Sum)*x", "y ~ 0 + C(g) + C(h) + x"]
+)
+def test_a_model_whose_columns_add_up_to_one_is_fitted_with_an_intercept(formula):
+    data = pd.DataFrame(
+        {"y": np.linspace(0, 4, 60), "x": np.linspace(-1, 9, 60) % 3, "g": [*"abc"] * 20, "h": [*"uv"] * 30}
+    )
+    domain = {"y": (0, 5), "x": (-1, 3), "g": [*"abc"], "h": [*"uv"]}
+    design = bind_regression(formula, domain)
+    for other in (design.with_intercept(), pickle.loads(pickle.dumps(design.with_intercept()))):
+        assert other.intercept and other.names == design.names and other.as_written.names == design.names
+        theta = public_stream(3).normal(size=len(design.names))
+        scaled = other.block(data).times(np.eye(other.width))[:, :-1] @ theta
+        matrix, shift = other.to_original()
+        fitted = other.response_center + other.response_half * scaled
+        np.testing.assert_allclose(design.matrix(data) @ (matrix @ theta + shift), fitted, atol=1e-5)
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "y ~ C(g)", "y ~ 0 + x", "y ~ 0 + C(g):x", "y ~ 0 + x + I(x**2)"])
+def test_other_models_are_fitted_as_they_are_written(formula):
+    design = bind_regression(formula, {"y": (0, 5), "x": (-1, 3), "g": [*"abc"]})
+    assert design.with_intercept() is design

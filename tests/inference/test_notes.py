@@ -128,7 +128,7 @@ def test_no_number_of_rows_is_about_none():
     assert "hardly any rows have this level" in note("rare level", ("x",), **{**RARE, "count": about_rows(0.0)}).text
 
 
-RARE = {"sd": 45.0, "needed": 585.0, "budget": "this budget", "code": ""}
+RARE = {"other": "the reference level", "sd": 45.0, "needed": 585.0, "budget": "this budget", "code": ""}
 
 
 def test_a_known_cause_leaves_no_symptoms():

@@ -1,0 +1,44 @@
+"""A model with dummies of all levels of a factor is as precise as the same model with an intercept."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privstats as ps
+
+ROWS, LEVELS = 4_000, ["a", "b", "c", "d"]
+DOMAIN = {"x": (0, 10), "g": LEVELS, "y": (0, 60), "z": [0, 1]}
+BEYOND = np.array([[1.0, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [0, 0, 0, 0, 1]])
+
+
+def rows(seed):
+    """Rows with means far from 0, so that a fit that does not centre the response is imprecise."""
+    rng = np.random.default_rng(seed)
+    x, g = rng.uniform(0, 10, ROWS), rng.integers(0, 4, ROWS)
+    y = np.clip(30 + g + 0.5 * x + 2 * rng.standard_normal(ROWS), 0, 60)
+    z = (rng.random(ROWS) < 1 / (1 + np.exp(1 - 0.2 * x - 0.3 * g))).astype(int)
+    return pd.DataFrame({"x": x, "g": np.array(LEVELS)[g], "y": y, "z": z})
+
+
+@pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}])
+@pytest.mark.parametrize(
+    ("verb", "response", "truth"),
+    [
+        (ps.dp_lm, "y", [30, 31, 32, 33, 0.5]),
+        (ps.dp_rq, "y", [30, 31, 32, 33, 0.5]),
+        (ps.dp_glm, "z", [-1, -0.7, -0.4, -0.1, 0.2]),
+    ],
+)
+def test_dummies_of_all_levels_are_as_precise_as_an_intercept(verb, response, truth, budget):
+    covered, ratios = [], []
+    for seed in range(4):
+        data = rows(seed)
+        cells = verb(f"{response} ~ 0 + C(g) + x", data, domain=DOMAIN, rng=seed, **budget)
+        beside = verb(f"{response} ~ C(g) + x", data, domain=DOMAIN, rng=seed, **budget).t_test(BEYOND)
+        assert [*cells.params.index] == [*(f"C(g)[{level}]" for level in LEVELS), "x"] and cells.k_constant == 1
+        ends = cells.conf_int().to_numpy()
+        covered.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        ratios.append(np.diff(ends)[:, 0] / np.diff(np.asarray(beside.conf_int()))[:, 0])
+    assert np.all(np.isfinite(ratios)), "every coefficient has an interval"
+    assert 0.7 < np.median(ratios) < 1.4
+    assert np.mean(covered) >= 0.85
