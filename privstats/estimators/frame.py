@@ -145,11 +145,11 @@ class PublicBox:
     def by_level(self) -> list[int]:
         """Positions of products of a numeric column and a factor's dummy; their coefficients are slopes by level."""
         others = {j for factor in self.design.factors for j in factor.columns} | {j for j, *_ in self.products}
-        return [j for j, name in enumerate(self.design.names) if len(product_parts(name)) > 1 and j not in others]
+        return [j for j, name in enumerate(self.design.columns) if len(product_parts(name)) > 1 and j not in others]
 
     def has_slopes(self, factor: Any) -> bool:
         """Return whether slopes differ between the levels of a factor."""
-        parts = [part for j in self.by_level for part in product_parts(self.design.names[j])]
+        parts = [part for j in self.by_level for part in product_parts(self.design.columns[j])]
         return any(part.startswith(f"{code}[") for code in product_parts(factor.name) for part in parts)
 
     @cached_property

@@ -457,7 +457,14 @@ def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, n
 
 
 def predicted_length(
-    noise: float, count_sd: float, m: int, scores: float, tail: Tail, cap: float = np.inf, law: str = "normal"
+    noise: float,
+    count_sd: float,
+    m: int,
+    scores: float,
+    tail: Tail,
+    cap: float = np.inf,
+    law: str = "normal",
+    rarer: float = np.inf,
 ) -> float:
     """Return the expected half-length of an interval for rows with slightly heavy tails, from public values only.
 
@@ -477,15 +484,24 @@ def predicted_length(
         Largest score norm that the declared bounds allow, in standard deviations of a residual.
     law : {"normal", "pure"}
         Noise law of the counts, which sets the threshold `AFTER_GAP`; the simulated noise is normal with the same sd.
+    rarer : float
+        Number of rows with the rarer value of a two-valued response; inf for other responses.
 
     Returns
     -------
     float
         The half-length of an interval for a sum of scores, divided by the square root of `scores`, in standard
-        deviations of a score's coordinate; 1.96 without noise.
+        deviations of a score's coordinate; 1.96 without noise. The result is inf if the histogram would not show the
+        rows with the rarer value, whose scores are far longer than all other scores.
     """
+    if rarer < AFTER_GAP[law] * count_sd:
+        return np.inf
     ends = edges(m**0.5 / 8, min(60 * m**0.5, cap))
-    counts = np.histogram(np.minimum(reference_sizes(m), ends[-1]), np.r_[0.0, ends])[0] * scores / SYNTHETIC_ROWS
+    counts = (
+        np.histogram(np.minimum(reference_sizes(m, rarer / scores), ends[-1]), np.r_[0.0, ends])[0]
+        * scores
+        / SYNTHETIC_ROWS
+    )
     k = np.arange(1, PLACES + 1)[:, None]
     steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
     noisy = counts + count_sd * ndtri((0.5 + k * steps) % 1.0)
@@ -497,9 +513,10 @@ _PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the 
 
 
 @cache
-def reference_sizes(m: int) -> FloatArray:
+def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
     """Return assumed score norms |w||e| for nearly normal rows w and errors e with a t distribution (10 df).
 
+    If `rare` is finite, the errors have two values instead, and the share `rare` of the rows has the larger error.
     The result has the shape (SYNTHETIC_ROWS,). Each of the m entries of w is a normal variable times a lognormal(.1)
     variable; the sum of squared entries is approximated by a gamma variable with the same mean and variance. The norms
     are computed from quantiles at quasi-random points, so no random numbers are drawn.
@@ -508,5 +525,8 @@ def reference_sizes(m: int) -> FloatArray:
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0
     mean, variance = np.exp(0.02), 3 * np.exp(0.08) - np.exp(0.04)
     squared = gammaincinv((m - 1) * mean**2 / variance, u) * (variance / mean) if m > 1 else np.zeros(SYNTHETIC_ROWS)
-    sizes: FloatArray = np.sqrt(1 + squared) * np.abs(stdtrit(10, v)) / np.sqrt(1.25)
+    errors = np.abs(stdtrit(10, v)) / np.sqrt(1.25)
+    if np.isfinite(rare):
+        errors = np.where(v < rare, 1 - rare, rare) / np.sqrt(rare * (1 - rare))
+    sizes: FloatArray = np.sqrt(1 + squared) * errors
     return sizes

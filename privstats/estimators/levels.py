@@ -369,8 +369,9 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
         own_cells = has_all_levels(box, factor)
         if first in rare and not own_cells:
             rare.remove(first)
-            dummies = {names[factor.columns[place]] for level in rare for place in factor.dummies(level)}
-            own = [j for j in about if dummies & set(product_parts(names[j]))]
+            columns = box.design.columns
+            dummies = {columns[factor.columns[place]] for level in rare for place in factor.dummies(level)}
+            own = [j for j in about if dummies & set(product_parts(columns[j]))]
             compared = [j for j in about if j not in own]
             about, known["code"] = own, most
             what = {"level": factor.levels[first], "factor": factor.name, "count": about_rows(counts[first])}

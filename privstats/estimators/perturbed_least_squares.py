@@ -204,7 +204,8 @@ class PerturbedSquares(OneStep):
         sizes = Sum("score sizes", lambda block: block, Shells(1, self.ends))
         sd = sd_of(self.ask.law(sizes, by=self.by.counts))
         longest = start.longest * start.largest_residual / start.sigma
-        length = predicted_length(sd_of(self.unit_law), sd, m, n, self.tail, longest, self.by.shares) / 1.96
+        rarer = self.levels.rarer
+        length = predicted_length(sd_of(self.unit_law), sd, m, n, self.tail, longest, self.by.shares, rarer) / 1.96
         assert start.moments is not None
         noises = [self.weakest_sd, entry_sd(self.ask, self.second, self.by) * HELD_LEAST * m]
         both = float(np.sum(np.asarray(noises) ** -2.0) ** -0.5) / n

@@ -306,13 +306,14 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     """Release the median and the scale of the response minus the offset, in half-ranges of the response.
 
     Median and scale are computed from released order statistics. The noise of order statistics does not depend on the
-    bounds.
+    bounds. Without an intercept, the fit cannot move to the median, so the centre is 0 in place of the median.
     """
     theta = np.r_[np.zeros(box.c), box.offset, 0.0]
-    most = 1.0 + box.offset_reach
-    middle = StretchedResiduals(theta, 1.0)
-    question = Values("residual scale", middle, within=Line(middle.at(-most), middle.at(most)), item="response")
-    center = middle.back(float(ask(question, by=Rank((0.5,))).value[0]))
+    most, center = 1.0 + box.offset_reach, 0.0
+    if box.intercept is not None:
+        middle = StretchedResiduals(theta, 1.0)
+        question = Values("residual scale", middle, within=Line(middle.at(-most), middle.at(most)), item="response")
+        center = middle.back(float(ask(question, by=Rank((0.5,))).value[0]))
     queries = log_size(theta, center, NEAR_ORDER, NARROWEST, 2 * most, "response size", None)
     return center, side_by_side(ask, [queries])[0] / float(ndtri((1 + NEAR_ORDER) / 2))
 

@@ -65,12 +65,24 @@ class Recoded:
     ----------
     design : Design
         The design that the user wrote.
+    columns : tuple of str
+        Names of the other columns.
     matrix : ndarray, shape (coefficients, coefficients)
-        Matrix that maps the coefficients of the other columns to the coefficients of `design`.
+        Matrix that maps the coefficients of the other columns to the coefficients of `design`, in the order `order`.
+    order : tuple of int
+        For each of the other columns, the index of a coefficient of `design` that depends on the column's coefficient,
+        and is named in its place.
     """
 
     design: Design
+    columns: tuple[str, ...]
     matrix: FloatArray
+    order: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients of `design`, in the order `order`."""
+        return tuple(self.design.names[k] for k in self.order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,6 +298,11 @@ class Design:
         return design if self.recoded is None else design.with_intercept()
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of the model matrix: `names`, unless the user wrote a design with other columns."""
+        return self.names if self.recoded is None else self.recoded.columns
+
+    @property
     def as_written(self) -> Design:
         """The design with the columns that the user wrote."""
         return self if self.recoded is None else self.recoded.design
@@ -309,9 +326,11 @@ class Design:
             return self
         to_written = np.asarray(np.linalg.lstsq(X, Z, rcond=None)[0], dtype=np.float64)
         to_written[np.abs(to_written) < NEARLY_ZERO] = 0.0
-        if not np.allclose(X @ to_written, Z, atol=NEARLY_ZERO) or not np.diag(to_written).all():
+        order = _matched(to_written)
+        if order is None or not np.allclose(X @ to_written, Z, atol=NEARLY_ZERO):
             return self
-        return replace(other, names=self.names, recoded=Recoded(self, to_written))
+        recoded = Recoded(self, other.names, to_written[list(order)], order)
+        return replace(other, names=recoded.names, recoded=recoded)
 
     def to_original(self, response: bool = True) -> tuple[FloatArray, FloatArray]:
         """Return (matrix, shift): coefficients in the user's units are ``matrix @ theta + shift``.
@@ -331,6 +350,12 @@ class Design:
         if self.recoded is not None:
             return self.recoded.matrix @ matrix, self.recoded.matrix @ shift
         return matrix, shift
+
+    def to_written(self, response: bool = True) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+        """Return the matrix and shift of `to_original` for coefficients in the user's order, and their names."""
+        matrix, shift = self.to_original(response)
+        place = slice(None) if self.recoded is None else np.argsort(self.recoded.order)
+        return matrix[place], shift[place], self.as_written.names
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return the model matrix of new rows in the user's units, without clamping.
@@ -530,7 +555,7 @@ def _rebound(
     Collinearity, and the number of rows for each factor level, are not checked again.
     """
     design = _bound_to(formula, domain, *written, family, None, centred)
-    return design if recoded is None else replace(design, names=recoded.design.names, recoded=recoded)
+    return design if recoded is None else replace(design, names=recoded.names, recoded=recoded)
 
 
 def _bound_to(
@@ -678,6 +703,20 @@ def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, in
 def _refuse_constant(name: str, half: float) -> None:
     if not 0 < half < np.inf:
         raise DomainError(f"'{name}' is constant on the declared bounds; leave it out")
+
+
+def _matched(matrix: FloatArray) -> tuple[int, ...] | None:
+    """Return for each column of a matrix the index of a row with a nonzero entry in it; None if none is found.
+
+    Different columns get different rows. Rows with few nonzero entries are matched first.
+    """
+    rows: dict[int, int] = {}
+    for k in np.argsort(np.count_nonzero(matrix, axis=1), kind="stable").tolist():
+        free = [j for j in np.flatnonzero(matrix[k]).tolist() if j not in rows]
+        if not free:
+            return None
+        rows[free[-1]] = k
+    return tuple(rows[j] for j in range(len(rows)))
 
 
 def _refuse_collinear(design: Design) -> None:

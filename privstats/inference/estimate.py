@@ -126,7 +126,7 @@ class NumericColumns:
         left out, because the sum of their values is roughly their sum of squares. Products, also products with levels
         of a factor, are listed separately: if noise hides the variation of a column, it also hides the products.
         """
-        at = {name: j for j, name in enumerate(design.names)}
+        at = {name: j for j, name in enumerate(design.columns)}
         products = {j: parts for name, j in at.items() if len(parts := product_parts(name)) > 1}
         coded = {j for factor in design.factors for j in factor.columns}
         low, high = design.centers - design.halves, design.centers + design.halves

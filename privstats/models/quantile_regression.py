@@ -64,16 +64,17 @@ class QuantileModel(Regression):
         several = len(self.tau)
         if several == 1:
             return super().in_units(estimate, design)
-        matrix, shift = design.to_original()
+        matrix, shift, written = design.to_written()
         terms = np.arange(len(matrix) * several).reshape(several, -1).T.ravel()  # sorted by term, then tau
         whole = np.kron(np.eye(several), matrix)[terms]
-        names = tuple(f"{name}[{tau:g}]" for name in design.names for tau in self.tau)
+        names = tuple(f"{name}[{tau:g}]" for name in written for tau in self.tau)
         return estimate.mapped(whole, np.repeat(shift, several), names)
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
         if len(self.tau) == 1:
             return Labels()
-        return Labels(("term", "tau"), tuple((name, tau) for name in design.names for tau in self.tau))
+        names = design.as_written.names
+        return Labels(("term", "tau"), tuple((name, tau) for name in names for tau in self.tau))
 
     def estimator(
         self,

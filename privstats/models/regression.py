@@ -296,7 +296,7 @@ class Regression(Model):
         return 1.0 if self.linked is not None else float(design.response_half)
 
     def in_units(self, estimate: Any, design: Any) -> Any:
-        return estimate.mapped(*design.to_original(response=self.linked is None))
+        return estimate.mapped(*design.to_written(response=self.linked is None))
 
     @property
     def link_name(self) -> str | None:

@@ -42,3 +42,16 @@ def test_dummies_of_all_levels_are_as_precise_as_an_intercept(verb, response, tr
     assert np.all(np.isfinite(ratios)), "every coefficient has an interval"
     assert 0.7 < np.median(ratios) < 1.4
     assert np.mean(covered) >= 0.85
+
+
+@pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}])
+def test_a_median_through_the_origin_is_given(budget):
+    covered = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(5, 10, ROWS)
+        data = pd.DataFrame({"x": x, "y": np.clip(5 * x + 3 * rng.standard_normal(ROWS), 0, 60)})
+        low, high = ps.dp_rq("y ~ 0 + x", data, domain=DOMAIN, rng=seed, **budget).conf_int().loc["x"]
+        assert high - low < 0.2, "the interval is short"
+        covered.append(low <= 5 <= high)
+    assert np.mean(covered) >= 0.8

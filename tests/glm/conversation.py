@@ -51,6 +51,11 @@ class Design:
     response_bounds: tuple = (-1.0, 1.0)
     zero_to_one: bool = False
     response: str = "y"
+    recoded: object = None
+
+    @property
+    def columns(self):
+        return self.names
 
     @property
     def width(self):
