@@ -68,7 +68,11 @@ def with_marginal_effects(
     c = len(design.names)
     theta = np.clip(np.nan_to_num(estimate.theta), -FARTHEST, FARTHEST)
     groups = tuple(group for group, _ in dummies_of(design))
-    row = EffectParts(np.r_[theta, np.ones(int(design.offset)), 0.0], c, family, groups)
+    fixed = float(theta[: int(design.intercept)].sum())
+    around = float(np.abs(theta[int(design.intercept) :]).sum())
+    low, high = design.offset_bounds
+    reach = (fixed - around + low, fixed + around + high)
+    row = EffectParts(np.r_[theta, np.ones(int(design.offset)), 0.0], c, family, groups, reach)
     question = Sum(QUESTION, row, within=Box(len(row.sizes)), keep=levels.keep)
     release = ask(question, by=by.columns)
     totals, spread = row.sizes * release.value, row.sizes * np.sqrt(release.law.variance())

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from privstats.losses.families import Family
 from privstats.losses.rows import RowBlock
 from privstats.numerics.law import FloatArray
+
+REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
+BETWEEN = 1.01  # upper bound on (maximum of a function) / (its largest value at these linear predictors)
+LEAST_SIZE = 1e-6  # lower limit of the size of a part, relative to the largest size
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,17 +70,27 @@ class EffectParts:
     family : Family
     groups : tuple of Dummies
         The dummies of each factor that is a main effect.
+    reach : tuple of float
+        Smallest and largest linear predictor of a row with columns in [-1, 1], at the coefficients theta.
     """
 
     theta: FloatArray
     coefficients: int
     family: Family
     groups: tuple[Dummies, ...]
+    reach: tuple[float, float]
 
-    @property
+    @cached_property
     def sizes(self) -> FloatArray:
-        """Largest absolute value of each part of a row's contribution, shape (parts,), for columns in [-1, 1]."""
-        c, (mean, slope, bend) = self.coefficients, self.family.largest
+        """Largest absolute value of each part of a row's contribution, shape (parts,), for columns in [-1, 1].
+
+        The values are maxima over the linear predictors that are possible at the coefficients theta, but at least
+        `LEAST_SIZE` times the maxima over all linear predictors.
+        """
+        c, eta = self.coefficients, np.linspace(*self.reach, REACHED)
+        functions = (self.family.mean, self.family.slope, self.family.bend)
+        most = [BETWEEN * float(np.abs(function(eta)).max()) for function in functions]
+        mean, slope, bend = np.clip(most, np.multiply(LEAST_SIZE, self.family.largest), self.family.largest)
         change = [mean, *[2 * slope] * c]
         return np.array([1.0, slope, *[bend] * c, *change * sum(len(group.columns) for group in self.groups)])
 

@@ -224,7 +224,7 @@ REGRESSIONS = {
     "ResidualSizes": [rows.ResidualSizes(THETA)],
     "ConcomitantScores": [ConcomitantScores(Concomitant(HuberLoss(), 2.0), P, THETA, 0.3)],
     "KernelRows": [rows.KernelRows(Q, THETA, 0.4)],
-    "EffectParts": [EffectParts(THETA, WIDTH - 1, kind(), GROUPS) for kind in families.FAMILIES.values()],
+    "EffectParts": [EffectParts(THETA, WIDTH - 1, kind(), GROUPS, (-3.0, 3.0)) for kind in families.FAMILIES.values()],
     "MallowsRows": [
         psi.MallowsRows(loss, P, P, THETA, 0.8, 0.5, how) for loss in LOSSES.values() for how in (True, False)
     ],

@@ -110,7 +110,8 @@ def test_they_are_refused_where_there_are_none():
 def test_parts_lie_in_the_box_by_themselves_and_each_row_has_its_own(family):
     design = bind_regression("y ~ x + z + C(g)", DOMAIN, family=Logit())
     theta = np.r_[-0.3, 0.6, -0.5, 0.8, -0.7, 0.0][: len(design.names) + 1]
-    row = EffectParts(theta, len(design.names), family, tuple(group for group, _ in dummies_of(design)))
+    groups = tuple(group for group, _ in dummies_of(design))
+    row = EffectParts(theta, len(design.names), family, groups, (-2.9, 2.3))
     frame = rows_of(5, 500)
     parts = row(design.block(frame))
     assert parts.shape == (500, len(row.sizes))
@@ -127,7 +128,7 @@ def test_derivatives_of_the_parts_are_those_of_finite_differences():
     theta = np.r_[-0.3, 0.6, -0.5, 0.8, -0.7, 0.0]
 
     def whole(at):
-        row = EffectParts(at, c, Logit(), groups)
+        row = EffectParts(at, c, Logit(), groups, (-2.9, 2.3))
         return row(block) * row.sizes
 
     base, step = whole(theta), 1e-6
@@ -136,3 +137,12 @@ def test_derivatives_of_the_parts_are_those_of_finite_differences():
         moved = (whole(theta + step * np.eye(c + 1)[j]) - base) / step
         for start in starts:
             np.testing.assert_allclose(base[:, start + 1 + j], moved[:, start], atol=1e-5)
+
+
+def test_effects_on_counts_are_about_as_precise_as_coefficients_whatever_the_bound_of_the_response():
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1, 1, 10_000)
+    counts = pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(np.exp(0.5 + 0.5 * x)), 500)})
+    fit = ps.dp_glm("y ~ x", counts, eps=2, domain={"x": (-1, 1), "y": (0, 500)}, family="poisson", margins=True, rng=1)
+    (effect,), (coefficient,) = np.diff(np.asarray(fit.get_margeff().conf_int())), np.diff(fit.conf_int().loc[["x"]])
+    assert effect[0] < 1.3 * coefficient[0] * counts["y"].mean()  # 30 times, if parts are scaled by the bound
