@@ -311,14 +311,16 @@ class LikelihoodStep(OneStep):
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
         """Return a note if a positive response has a far upper bound, so that noise may hide rare large values.
 
-        The bound is compared with the response's sd, which is computed from synthetic rows and the dispersion.
+        The bound is compared with the response's sd, which is computed from synthetic rows and the dispersion. It
+        includes the variation of the expected response between rows.
         """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
             return ()
         dispersion = clip.variance / self.sizes.scores
-        sd = max((dispersion * float(family.variance(eta).mean())) ** 0.5, 1e-12 * family.unit)
-        reach = (family.unit - float(family.mean(eta).mean())) / sd
+        mean = family.mean(eta)
+        sd = max(float(np.hypot((dispersion * family.variance(eta).mean()) ** 0.5, mean.std())), 1e-12 * family.unit)
+        reach = (family.unit - float(mean.mean())) / sd
         return (note("far amounts", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
 
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:

@@ -79,7 +79,7 @@ from privstats.losses.psi import (
     StretchedResiduals,
     Within,
 )
-from privstats.losses.rows import Linear
+from privstats.losses.rows import Linear, WeightedRows
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation
 from privstats.mechanisms.order.rank import Rank
 from privstats.numerics.law import FloatArray
@@ -254,7 +254,7 @@ class Shared:
     center : ndarray, shape (c,)
         Coefficients of a constant fit at the released median of the response.
     leverages : Lengths
-        Histogram of the norms of whitened rows.
+        Histogram of the norms of whitened rows, each multiplied by the row's weight.
     """
 
     problem: Problem
@@ -286,7 +286,7 @@ class Shared:
         problem = replace(problem, start=start).assuming(tail, "HC", "rows")
         m = problem.m
         shells = Shells(m, edges(m**0.5 / 2, max(start.longest, m**0.5)))
-        question = Sum("leverages", Linear(start.P), within=shells, keep=problem.keep)
+        question = Sum("leverages", WeightedRows(start.P), within=shells, keep=problem.keep)
         leverages = Lengths.released(ask, by, question, problem.total(problem.rows), problem.tail)
         return cls(problem, size, constant, leverages)
 
@@ -580,9 +580,21 @@ class OneOrder(OneStep):
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
 
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
-        """Return the Euclidean norm to which rows are clipped in a score, chosen for the shortest interval."""
-        spread = self.tau * (1 - self.tau)
-        return best_radius(lengths, self.score_sd(w), self.rows * spread, 2 * spread, self.m, self.tail)
+        """Return the Euclidean norm to which weighted rows are clipped in a score, chosen for the shortest interval."""
+        spread, squares = self.tau * (1 - self.tau), self.squared_weights(np.inf)
+        return best_radius(lengths, self.score_sd(w), squares * spread, 2 * spread, self.m, self.tail)
+
+    def squared_weights(self, radius: float) -> float:
+        """Return the sum of the squared weights of the rows, for weighted rows clipped to the norm `radius`.
+
+        Without weights the sum is the number of rows. With weights it is the mean over the coordinates of the sums of
+        squares of weighted rows, from the histogram of their norms. It is at least the square of the sum of the
+        weights, divided by the number of rows.
+        """
+        if not self.box.design.weighted:
+            return self.rows
+        squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
+        return max(squares, self.rows**2 / max(float(self.leverages.counts.sum()), self.rows))
 
     def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
         """Return the previous step's Hessian, with the released number of responses that equal the fitted quantile."""
@@ -786,7 +798,7 @@ class CheckSteps(OneOrder):
     def usual_meat(self, radius: float) -> float:
         """Return the mean eigenvalue of the score variance under the model, given the histogram of row norms."""
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
-        independent = self.tau * (1 - self.tau) * max(squares, self.rows)
+        independent = self.tau * (1 - self.tau) * max(squares, self.squared_weights(radius))
         return independent * (self.sizes.scores / self.rows if self.most_rows == 1 else 1.0)
 
     def level(self, meat: NoisyMatrix, usual: float) -> float:
@@ -844,7 +856,7 @@ class Perturbed(OneOrder):
 
     # stage 4: the check loss's score at the minimiser, and a kernel estimate of the loss's Hessian
     def meat(self, pilot: Centred, clip: Clip, last: LastRelease, hessian: Density) -> Meat:
-        return Meat(self.tau * (1 - self.tau) * self.rows * np.eye(self.m), self.freedom)
+        return Meat(self.tau * (1 - self.tau) * self.squared_weights(clip.radius) * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
         """Return the smoothing half-width at which the ridge is `PILOT_RIDGE` times the curvature of the loss."""

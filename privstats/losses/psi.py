@@ -243,7 +243,7 @@ class LogSizes:
 class Shortened:
     """Vectors for a kernel estimate (Powell 1991) of the Hessian of a check loss, with predictors clipped at `radius`.
 
-    The predictors w = z'P of a row z are multiplied by the root of ``weight min(1, radius / |w|)`` if the row's
+    The predictors w = z'P of a row z are multiplied by the root of ``weight min(1, radius / |weight w|)`` if the row's
     residual ``y - z'theta``, for response y and coefficients theta, is smaller than `width` in absolute value, and by
     zero otherwise. The sum of the products ww' over the rows is ``2 width`` times the estimate of the Hessian.
     """
@@ -256,17 +256,18 @@ class Shortened:
     def __call__(self, block: RowBlock) -> FloatArray:
         both = block.times(np.column_stack([self.P, self.theta]))
         w, eta = both[:, :-1], both[:, -1]
-        root = np.sqrt(np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300)) * block.weight)
+        lengths = _lengths(w) * block.weight
+        root = np.sqrt(np.minimum(1.0, self.radius / np.maximum(lengths, 1e-300)) * block.weight)
         w *= (root * (np.abs(block.response - eta) < self.width))[:, None]
         return w
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P clipped to norm `radius`, and eta = z'theta.
+    """Scores ``weight w psi(eta, y)`` of rows z with predictors w = z'P and eta = z'theta; ``weight w`` is clipped.
 
-    psi is the negative derivative of `loss` with respect to the linear predictor eta, for coefficients theta and
-    response y.
+    The vectors ``weight w`` are clipped to the norm `radius`. psi is the negative derivative of `loss` with respect to
+    the linear predictor eta, for coefficients theta and response y.
     """
 
     loss: Loss
@@ -277,7 +278,7 @@ class ClippedScores:
     def __call__(self, block: RowBlock) -> FloatArray:
         both = block.times(np.column_stack([self.P, self.theta]))
         w, eta = both[:, :-1], both[:, -1]
-        clip = np.minimum(1.0, self.radius / np.maximum(_lengths(w), 1e-300))
+        clip = np.minimum(1.0, self.radius / np.maximum(_lengths(w) * block.weight, 1e-300))
         w *= (clip * self.loss.psi(eta, block.response) * block.weight)[:, None]
         return w
 
