@@ -303,6 +303,7 @@ def rq(source: Any, formula: str, domain: Mapping[str, Any], tau: float) -> Popu
 
 
 LARGE = {"eps": 1.0, "delta": 1e-6}
+CRASHES = {"dead": ["alive", "dead"], "dvcat": ["1-9km/h", "10-24", "25-39", "40-54", "55+"]}
 CASES = {
     "concave": Case(POPULATIONS["skewed"], promises=({"mu": 0.5}, {"mu": 1.0}, LARGE, {"eps": 4.0})),
     "right_skewed": Case(POPULATIONS["heavy"], promises=({"mu": 1.0}, LARGE, {"eps": 4.0})),
@@ -518,6 +519,18 @@ CASES = {
     ),
     "taxi_payment_fares": Case(lm("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT)),
     "taxi_payment_counts": Case(glm("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, family="poisson")),
+    "crash_deaths_sum": Case(
+        glm("crashes_1997_2002.csv", "I(dead == 'dead') ~ C(dvcat, Sum)", CRASHES), 60_000, ({"mu": 1.0}, {"eps": 4.0})
+    ),
+    "flight_minutes": Case(
+        glm(
+            "nyc_flights_2013.csv",
+            "air_time ~ distance",
+            {"air_time": (0, 1000), "distance": (0, 6000)},
+            family="poisson",
+        ),
+        promises=({"mu": 1.0}, {"eps": 4.0}),
+    ),
     "taxi_distance_gamma": Case(
         glm(
             "nyc_taxis_2019.csv",
