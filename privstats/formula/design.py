@@ -321,14 +321,18 @@ class Design:
         if len(other.names) != len(self.names):
             return self
         rows, n = _public_points(self)[:2]
-        X, Z = self._made.matrix(rows, n), other._made.matrix(rows, n)
-        if not n or np.linalg.matrix_rank(X) < len(self.names):
+        if not n:
             return self
-        to_written = np.asarray(np.linalg.lstsq(X, Z, rcond=None)[0], dtype=np.float64)
-        to_written[np.abs(to_written) < NEARLY_ZERO] = 0.0
-        order = _matched(to_written)
-        if order is None or not np.allclose(X @ to_written, Z, atol=NEARLY_ZERO):
+        X, own = _scaled(self._made.matrix(rows, n))
+        Z, unit = _scaled(other._made.matrix(rows, n))
+        if np.linalg.matrix_rank(X) < len(self.names):
             return self
+        onto: FloatArray = np.asarray(np.linalg.lstsq(X, Z, rcond=None)[0])
+        onto[np.abs(onto) < NEARLY_ZERO] = 0.0
+        order = _matched(onto)
+        if order is None or not np.allclose(X @ onto, Z, rtol=0.0, atol=NEARLY_ZERO):
+            return self
+        to_written = onto * unit / own[:, None]
         recoded = Recoded(self, other.names, to_written[list(order)], order)
         return replace(other, names=recoded.names, recoded=recoded)
 
@@ -703,6 +707,13 @@ def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, in
 def _refuse_constant(name: str, half: float) -> None:
     if not 0 < half < np.inf:
         raise DomainError(f"'{name}' is constant on the declared bounds; leave it out")
+
+
+def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a matrix with columns divided by their largest absolute values, and these values (1 for zeros)."""
+    most = np.abs(matrix).max(axis=0)
+    most[most == 0] = 1.0
+    return matrix / most, most
 
 
 def _matched(matrix: FloatArray) -> tuple[int, ...] | None:
