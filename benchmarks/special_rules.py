@@ -70,8 +70,10 @@ AS_CODED = dict.fromkeys(
 
 RULES = {
     "far_bounds": Rule("loan_rate", {"mu": 1.0}, off={"FAR_BOUNDS": 1e9}),
-    "residual_squares": Rule("rare_yes_5.5", {"eps": 1.0}, off={"LITTLE_SEEN": 0.0, "RARE_YES": 0.0}),
-    "missing_squares": Rule("rare_yes_5.5", {"eps": 1.0}, off={"SUM_SEEN": 0.0}),
+    "residual_squares": Rule(
+        "rare_yes_5.5", {"eps": 1.0, "mech": "objpert"}, off={"LITTLE_SEEN": 0.0, "RARE_YES": 0.0}
+    ),
+    "missing_squares": Rule("rare_yes_5.5", {"eps": 1.0, "mech": "objpert"}, off={"SUM_SEEN": 0.0}),
     "squares_of_products": Rule(
         "spending",
         {"eps": 1.0},

@@ -512,21 +512,28 @@ def predicted_length(
 _PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the unit square (Roberts 2018)
 
 
-@cache
 def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
-    """Return assumed score norms |w||e| for nearly normal rows w and errors e with a t distribution (10 df).
+    """Return assumed score norms |w||e| for nearly normal rows w and errors e, shape (SYNTHETIC_ROWS,).
 
-    If `rare` is finite, the errors have two values instead, and the share `rare` of the rows has the larger error.
-    The result has the shape (SYNTHETIC_ROWS,). Each of the m entries of w is a normal variable times a lognormal(.1)
-    variable; the sum of squared entries is approximated by a gamma variable with the same mean and variance. The norms
-    are computed from quantiles at quasi-random points, so no random numbers are drawn.
+    The errors have a t distribution (10 df). If `rare` is finite, they have two values instead, and the share `rare` of
+    the rows has the larger error.
+    """
+    norms, v = reference_rows(m)
+    if np.isfinite(rare):
+        return norms * np.where(v < rare, 1 - rare, rare) / np.sqrt(rare * (1 - rare))
+    return norms * np.abs(stdtrit(10, v)) / np.sqrt(1.25)
+
+
+@cache
+def reference_rows(m: int) -> tuple[FloatArray, FloatArray]:
+    """Return norms |w| of nearly normal rows w, and quasi-random numbers in (0, 1), each of shape (SYNTHETIC_ROWS,).
+
+    Each of the m entries of w is a normal variable times a lognormal(.1) variable; the sum of squared entries is
+    approximated by a gamma variable with the same mean and variance. The norms are computed from quantiles at
+    quasi-random points, so no random numbers are drawn.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0
     mean, variance = np.exp(0.02), 3 * np.exp(0.08) - np.exp(0.04)
     squared = gammaincinv((m - 1) * mean**2 / variance, u) * (variance / mean) if m > 1 else np.zeros(SYNTHETIC_ROWS)
-    errors = np.abs(stdtrit(10, v)) / np.sqrt(1.25)
-    if np.isfinite(rare):
-        errors = np.where(v < rare, 1 - rare, rare) / np.sqrt(rare * (1 - rare))
-    sizes: FloatArray = np.sqrt(1 + squared) * errors
-    return sizes
+    return np.sqrt(1 + squared), v

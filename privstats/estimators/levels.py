@@ -391,12 +391,26 @@ def has_all_levels(box: PublicBox, factor: Any) -> bool:
 
 def of_level(box: PublicBox, factor: Any, level: int) -> list[int]:
     """Return the indices of the coefficients that cannot be estimated without rows at a level of a factor."""
+    if has_all_levels(box, factor):
+        return of_written_level(box, factor, level)
     if level != factor.reference:
         return [factor.columns[place] for place in factor.dummies(level)]
-    return [
-        *([] if box.intercept is None else [box.intercept]),
-        *([] if has_all_levels(box, factor) else factor.columns),
-    ]
+    return [*([] if box.intercept is None else [box.intercept]), *factor.columns]
+
+
+def of_written_level(box: PublicBox, factor: Any, level: int) -> list[int]:
+    """Return the indices of the coefficients of a level, for a factor with a coefficient for each of its levels.
+
+    The design that the user wrote may multiply the same factors in another order.
+    """
+    recoded, parts = box.design.recoded, product_parts(factor.name)
+    for own in recoded.design.factors:
+        written = product_parts(own.name)
+        if sorted(written) == sorted(parts):
+            value = factor.levels[level]
+            place = own.levels.index(value if len(parts) == 1 else tuple(value[parts.index(one)] for one in written))
+            return [recoded.order.index(own.columns[k]) for k in own.dummies(place)]
+    return []
 
 
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:

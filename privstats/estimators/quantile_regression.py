@@ -252,7 +252,7 @@ class Shared:
     size : float
         Largest sd of the linear predictor: the larger of the response's two released scales.
     center : ndarray, shape (c,)
-        Coefficients of a constant fit at the released median of the response.
+        Coefficients of a constant fit at the released median of the response; 0 without an intercept.
     leverages : Lengths
         Histogram of the norms of whitened rows, each multiplied by the row's weight.
     """
@@ -285,7 +285,8 @@ class Shared:
         start = replace(start, theta=start.theta * half + constant, sigma=unit)
         problem = replace(problem, start=start).assuming(tail, "HC", "rows")
         m = problem.m
-        shells = Shells(m, edges(m**0.5 / 2, max(start.longest, m**0.5)))
+        least = m**0.5 / (32 if public.design.weighted else 2)  # most weighted rows may be far shorter than the longest
+        shells = Shells(m, edges(least, max(start.longest, m**0.5)))
         question = Sum("leverages", WeightedRows(start.P), within=shells, keep=problem.keep)
         leverages = Lengths.released(ask, by, question, problem.total(problem.rows), problem.tail)
         return cls(problem, size, constant, leverages)

@@ -210,7 +210,7 @@ class Design:
     @property
     def declared_scales(self) -> FloatArray:
         """Declared scale of each column and the response, as a fraction of the half-range; 1 if bounds are declared."""
-        return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.names, self.response)])
+        return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.columns, self.response)])
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
@@ -293,9 +293,13 @@ class Design:
         for code, (low, high) in bounds.items():
             known = _known(code, self.domain, self.family if code == self.response else None)
             found[code] = Estimated.inside(known, float(low), float(high))
-        formula, domain = self.as_written.formula, self.domain.extended(found)
-        design = _rebound(formula, domain, self.written, self.family, self.centred)
-        return design if self.recoded is None else design.with_intercept()
+        recoded, domain = self.recoded, self.domain.extended(found)
+        if (
+            recoded is not None
+        ):  # a choice of columns at these bounds would depend on releases, and so would the queries
+            design = _rebound(recoded.design.formula, domain, self.written, self.family, self.centred)
+            recoded = replace(recoded, design=design)
+        return _rebound(self.formula, domain, self.written, self.family, self.centred, recoded)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -719,7 +723,8 @@ def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _matched(matrix: FloatArray) -> tuple[int, ...] | None:
     """Return for each column of a matrix the index of a row with a nonzero entry in it; None if none is found.
 
-    Different columns get different rows. Rows with few nonzero entries are matched first.
+    Different columns get different rows. Rows with few nonzero entries are matched first, and no match is revised, so
+    that an existing assignment may be missed.
     """
     rows: dict[int, int] = {}
     for k in np.argsort(np.count_nonzero(matrix, axis=1), kind="stable").tolist():

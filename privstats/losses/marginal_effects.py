@@ -13,6 +13,7 @@ from privstats.losses.rows import RowBlock
 from privstats.numerics.law import FloatArray
 
 REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
+NEAR_ZERO = 9.0  # the derivatives of the mean of a binary response have their maxima at smaller linear predictors
 BETWEEN = 1.01  # upper bound on (maximum of a function) / (its largest value at these linear predictors)
 LEAST_SIZE = 1e-6  # lower limit of the size of a part, relative to the largest size
 
@@ -87,7 +88,8 @@ class EffectParts:
         The values are maxima over the linear predictors that are possible at the coefficients theta, but at least
         `LEAST_SIZE` times the maxima over all linear predictors.
         """
-        c, eta = self.coefficients, np.linspace(*self.reach, REACHED)
+        c, near = self.coefficients, np.clip(np.linspace(-NEAR_ZERO, NEAR_ZERO, REACHED), *self.reach)
+        eta = np.r_[near, np.linspace(*self.reach, REACHED)]
         functions = (self.family.mean, self.family.slope, self.family.bend)
         most = [BETWEEN * float(np.abs(function(eta)).max()) for function in functions]
         mean, slope, bend = np.clip(most, np.multiply(LEAST_SIZE, self.family.largest), self.family.largest)

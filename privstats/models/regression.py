@@ -48,6 +48,7 @@ BRANCHES = {
     "steps": "newton",
     "perturbed": "objpert",
 }  # names of methods, as users write them, by an estimator's internal name of the method
+WITH_INTERCEPT = ("auto", *BRANCHES.values())  # methods that fit cell means (y ~ 0 + C(g)) with an intercept
 NOISE: Mapping[str, Additive] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
@@ -278,7 +279,7 @@ class Regression(Model):
         Options such as bounds of coefficients, and marginal effects, refer to the columns that the user wrote.
         """
         own = OF_BOX & set(options) or options.get("margins")
-        return design if own or mech not in ("auto", *BRANCHES.values()) else design.with_intercept()
+        return design.with_intercept() if mech in WITH_INTERCEPT and not own else design
 
     def covariance(self, neighbors: Neighbors) -> str | None:
         if neighbors.rows_per_unit > 1 and self.cov_type in ROBUST:

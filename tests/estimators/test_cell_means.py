@@ -55,3 +55,15 @@ def test_a_median_through_the_origin_is_given(budget):
         assert high - low < 0.2, "the interval is short"
         covered.append(low <= 5 <= high)
     assert np.mean(covered) >= 0.8
+
+
+def test_a_rare_cell_of_two_factors_is_noted_by_itself():
+    rng = np.random.default_rng(4)
+    g, h = rng.choice(LEVELS[:3], ROWS), rng.choice(["u", "v"], ROWS)
+    kept = (g != "a") | (h != "u") | (rng.random(ROWS) < 0.005)
+    data = pd.DataFrame({"g": g, "h": h, "y": 30 + rng.standard_normal(ROWS)})[kept].reset_index(drop=True)
+    domain = {"g": LEVELS[:3], "h": ["u", "v"], "y": (0, 60)}
+    fit = ps.dp_lm("y ~ 0 + C(g):C(h)", data, mu=1, domain=domain, mech="suffstats", rng=1)
+    missing = [*fit.params.index[fit.params.isna()]]
+    assert missing == ["C(g)[a]:C(h)[u]"]
+    assert [note.about for note in fit.notes if "('u', 'a')" in note.text] == [tuple(missing)]

@@ -708,3 +708,13 @@ def test_a_model_whose_columns_add_up_to_one_is_fitted_with_an_intercept(formula
 def test_other_models_are_fitted_as_they_are_written(formula):
     design = bind_regression(formula, {"y": (0, 5), "x": (-1, 3), "g": [*"abc"]})
     assert design.with_intercept() is design
+
+
+def test_estimated_bounds_do_not_choose_the_columns_of_a_design():
+    domain = {"y": (0, 5), "g": [*"abc"], "h": [*"uv"]}
+    design = bind_regression("y ~ 0 + C(g):C(h) + x + I(x**2)", domain).with_intercept()
+    for bounds in ((0.0, 1e-3), (1.6e12, 1.7e12)):
+        other = design.with_bounds(dict.fromkeys(design.lacking, bounds))
+        assert other.recoded.order == design.recoded.order and other.columns == design.columns
+        np.testing.assert_array_equal(other.recoded.matrix, design.recoded.matrix)
+        assert other.as_written.names == design.as_written.names and not other.as_written.intercept

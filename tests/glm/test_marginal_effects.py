@@ -146,3 +146,12 @@ def test_effects_on_counts_are_about_as_precise_as_coefficients_whatever_the_bou
     fit = ps.dp_glm("y ~ x", counts, eps=2, domain={"x": (-1, 1), "y": (0, 500)}, family="poisson", margins=True, rng=1)
     (effect,), (coefficient,) = np.diff(np.asarray(fit.get_margeff().conf_int())), np.diff(fit.conf_int().loc[["x"]])
     assert effect[0] < 1.3 * coefficient[0] * counts["y"].mean()  # 30 times, if parts are scaled by the bound
+
+
+def test_effects_on_probabilities_do_not_depend_on_far_bounds_of_a_predictor():
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal(20_000)
+    rows = pd.DataFrame({"x": x, "y": (rng.random(20_000) < 1 / (1 + np.exp(-x))).astype(int)})
+    fit = ps.dp_glm("y ~ x", rows, mu=8, domain={"x": (-1000, 1000), "y": [0, 1]}, margins=True, rng=1)
+    low, high = np.asarray(fit.get_margeff().conf_int())[0]
+    assert low <= 0.2066 <= high and high - low < 0.02  # half of it, if large parts of rows are cut off
