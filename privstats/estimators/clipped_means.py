@@ -72,7 +72,7 @@ class ClippedMeans:
                 return self.sums(ask, public)
         estimate = Adaptive(self.noises, branches=("steps",)).after(scales, ask, box, of_dummies)
         assert isinstance(estimate, NormalEstimate | PointEstimate)
-        matrix, shift = design.to_original()
+        matrix, shift, _ = design.to_written()
         known = dict(estimate.diagnostics)
         if "sigma" in known:
             known["sigma"] *= design.response_half  # from half-ranges of the response to the response's unit

@@ -305,6 +305,8 @@ class Columns:
     def as_regression(self) -> Design:
         """Return the design of a regression of the only column on a dummy for each group, or on an intercept alone.
 
+        The columns of the design are an intercept and contrasts of groups, so that the response is centred.
+
         Raises
         ------
         FormulaError
@@ -319,7 +321,7 @@ class Columns:
         code = None if self.group is None else self.group.code
         grouped = code if code is None or code.startswith("C(") else f"C({code})"
         right = "1" if grouped is None else f"0 + {grouped}"
-        return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset)
+        return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset).with_intercept()
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
         """Return the map from the estimates to the user's units: the identity matrix and a shift of zero."""

@@ -67,3 +67,21 @@ def test_a_rare_cell_of_two_factors_is_noted_by_itself():
     missing = [*fit.params.index[fit.params.isna()]]
     assert missing == ["C(g)[a]:C(h)[u]"]
     assert [note.about for note in fit.notes if "('u', 'a')" in note.text] == [tuple(missing)]
+
+
+@pytest.mark.parametrize("budget", [{"mu": 1.0}, {"eps": 4.0}])
+@pytest.mark.parametrize(("bounds", "sd"), [((1800, 2100), 30.0), ((0, 4000), 30.0)])
+def test_means_by_group_far_from_0_are_as_precise_as_near_it(bounds, sd, budget):
+    rng = np.random.default_rng(6)
+    g = rng.choice(LEVELS, ROWS)
+    near = sd * rng.standard_normal(ROWS)
+    ratios = []
+    for seed in range(3):
+        lengths = []
+        for shift in (0, 1950):
+            data = pd.DataFrame({"g": g, "y": near + shift})
+            ends = (bounds[0] - 1950 + shift, bounds[1] - 1950 + shift)
+            fit = ps.dp_mean("y ~ g", data, domain={"g": LEVELS, "y": ends}, rng=seed, **budget)
+            lengths.append(np.diff(fit.conf_int().to_numpy())[:, 0])
+        ratios.append(np.median(lengths[1] / lengths[0]))
+    assert 0.8 < np.median(ratios) < 1.25
