@@ -33,7 +33,8 @@ DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest value, so 
 
 DEPENDENT = (
     "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
-    "rows_per_unit=1, or one row for each {unit} that has its mean."
+    "for means dp_lm, for quantiles dp_rq, with y ~ 1 or y ~ 0 + C(g), which add up the rows of one {unit}; or "
+    "rows_per_unit=1."
 )
 
 Grid = float | Mapping[str, float] | None
