@@ -294,14 +294,6 @@ class LikelihoodStep(OneStep):
         return float(self.information(at).mean()) ** 0.5
 
     @property
-    def least_size(self) -> float:
-        """Upper end of the first bin of score norms, divided by the root of the number of coordinates.
-
-        If the dispersion is unknown, scores may be far shorter than those of the family with dispersion 1.
-        """
-        return 1 / 64 if self.dispersed else 1 / 8
-
-    @property
     def ridge(self) -> FloatArray:
         """Ridge matrix, shape (m, m), that limits the norms of whitened rows at rare factor levels."""
         W = self.start.W
@@ -355,7 +347,7 @@ class LikelihoodStep(OneStep):
         m = w.m
         longest = self.loss.largest(0.0) * w.longest * self.most_rows
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
-        ends = edges(m**0.5 * self.least_size, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
+        ends = edges(m**0.5 / 8, float(np.clip(cap, m**0.5, 1e6 * m**0.5)))
         question = replace(self.score(name, w, 1.0, item), within=Shells(m, ends))
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
@@ -514,7 +506,7 @@ class NewtonSteps(LikelihoodStep):
         model.
         """
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
-        tried = lengths.from_least(m**0.5 * 4 * self.least_size)
+        tried = lengths.from_least(m**0.5 / 2)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
         return shortest_clip(tried, lengths.squares(tried) / m, excess, self.score_sd(w))
 
@@ -539,14 +531,14 @@ class NewtonSteps(LikelihoodStep):
         """Return the variance of the score.
 
         The released variance combines two releases. The histogram of score norms determines the trace, because it is
-        more precise than the products of scores. It is at least that of scores of the smallest clipping threshold. The
-        products determine how the trace is distributed among directions, to the extent that they exceed noise. With
-        ``cov_type="nonrobust"`` the variance is the information times the dispersion.
+        more precise than the products of scores. The products determine how the trace is distributed among directions,
+        to the extent that they exceed noise. With ``cov_type="nonrobust"`` the variance is the information times the
+        dispersion.
         """
         m, n, noise, matrix = self.m, self.sizes.scores, None, hessian.matrix
         value = n * np.eye(m)
         if last.products is not None:
-            target = max(clip.variance, (4 * self.least_size) ** 2 * n) * np.eye(m)
+            target = max(clip.variance, 0.25 * n) * np.eye(m)
             expected = self.informed(pilot.start, self.metric(pilot))
             value, kept = last.products.shrunk(target, expected), last.products.kept(target)
             noise = last.products.mapped(kept**0.5 * np.eye(m))

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy.special import expit
 
 import privstats
@@ -249,19 +248,3 @@ def test_a_tiny_budget_gives_no_interval_that_is_short():
             key="tiny",
         )
         assert given.max() <= 0.5 or covered.min() >= 0.8
-
-
-@pytest.mark.parametrize("sd", [0.05, 0.2, 0.5])
-def test_intervals_of_a_gamma_fit_know_a_small_dispersion(sd):
-    rng = np.random.default_rng(12)
-    x, ratios, covered = rng.uniform(-1, 1, 5_000), [], []
-    for seed in range(4):
-        y = np.clip(np.exp(2 + 0.5 * x) * (1 + sd * rng.standard_normal(5_000)), 0.1, 60)
-        rows = pd.DataFrame({"x": x, "y": y})
-        fit = privstats.dp_glm("y ~ x", rows, mu=4, domain={"x": (-1, 1), "y": (0.1, 60)}, family="gamma", rng=seed)
-        own = sm.families.Gamma(sm.families.links.Log())
-        ratios.append(fit.bse["x"] / sm.GLM(y, sm.add_constant(x), own).fit(cov_type="HC1").bse[1])
-        low, high = fit.conf_int().loc["x"]
-        covered.append(low <= 0.5 <= high)
-    assert 0.8 < np.median(ratios) < 1.4  # 9 for sd .05, if a quarter of dispersion 1 is assumed
-    assert np.mean(covered) >= 0.75
