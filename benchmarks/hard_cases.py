@@ -456,6 +456,11 @@ CASES = {
         Population(assets, "dp_rq", "net ~ income + age + size", POPULATIONS["assets_rq90"].domain, {"tau": 0.25}),
         promises=({"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}),
     ),
+    "delays_from_origin": Case(
+        lm("nyc_flights_2013.csv", "dep_delay ~ 0 + hour", FLIGHTS | {"dep_delay": (-60, 400)}),
+        1000,
+        ({"eps": 0.5}, {"mu": 0.5}),
+    ),
     "wages_by_region": Case(
         lm("cps_1988_wages.csv", "np.log(wage) ~ 0 + C(region) + education", WAGES), 2000, ({"eps": 1.0}, {"mu": 1.0})
     ),

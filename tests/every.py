@@ -57,6 +57,7 @@ LM = {
     **{f"lm {mech}": call("lm", "y ~ x + g", EPS, mech=mech) for mech in ("kng", "objpert", "expmech")},
     "lm objpert in the box": call("lm", "y ~ x + g", EPS, mech="objpert", theta_bound=2.0),
     "lm weights": call("lm", "y ~ x + g", EPS, MU, weights="w"),
+    "lm cells": call("lm", "y ~ 0 + g:b + x", EPS, MU),
     "lm subset": call("lm", "y ~ x", EPS, MU, subset="z > 2"),
     "lm nonrobust": call("lm", "y ~ x", MU, EPS, cov_type="nonrobust"),
     "lm no intervals": call("lm", "y ~ x", MU, EPS, inference="none"),
@@ -72,6 +73,7 @@ GLM = {
     "probit": call("glm", "g ~ x", MU, BOTH, link="probit"),
     "poisson": call("glm", "count ~ x + g", MU, BOTH, family="poisson", offset="x / 100"),
     "poisson eps": call("glm", "count ~ x + g", EPS, family="poisson", offset="x / 100"),
+    "poisson margins": call("glm", "count ~ x + g", MU, EPS, family="poisson", margins=True),
     "gamma": call("glm", "y ~ x", MU, BOTH, family="gamma"),
     "gamma eps": call("glm", "y ~ x + g", EPS, family="gamma"),
     "gaussian": call("glm", "y ~ x", EPS, MU, family="gaussian"),
@@ -80,6 +82,8 @@ RQ = {
     "rq": call("rq", "y ~ x + g", EPS, MU, BOTH),
     "rq newton": call("rq", "y ~ x + g", MU, RHO, BOTH, mech="newton"),
     "rq objpert": call("rq", "y ~ x + g", EPS, MU, mech="objpert"),
+    "rq weights": call("rq", "y ~ x + g", MU, EPS, weights="w"),
+    "rq cells": call("rq", "y ~ 0 + g + x", MU, EPS, tau=[0.25, 0.5]),
     "rq several": call("rq", "y ~ x", MU, EPS, tau=[0.25, 0.5]),
 }
 SMOOTH = ("laplace", "laplaceln", "gaussian")

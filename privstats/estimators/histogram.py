@@ -466,7 +466,9 @@ def predicted_length(
     law: str = "normal",
     rarer: float = np.inf,
 ) -> float:
-    """Return the expected half-length of an interval for rows with slightly heavy tails, from public values only.
+    """Return the expected half-length of an interval for rows with slightly heavy tails.
+
+    It is computed from public values, and from the released number of rows with a rare second value of the response.
 
     Parameters
     ----------
@@ -497,11 +499,8 @@ def predicted_length(
     if rarer < AFTER_GAP[law] * count_sd:
         return np.inf
     ends = edges(m**0.5 / 8, min(60 * m**0.5, cap))
-    counts = (
-        np.histogram(np.minimum(reference_sizes(m, rarer / scores), ends[-1]), np.r_[0.0, ends])[0]
-        * scores
-        / SYNTHETIC_ROWS
-    )
+    sizes = np.minimum(reference_sizes(m, rarer / scores), ends[-1])
+    counts = np.histogram(sizes, np.r_[0.0, ends])[0] * scores / SYNTHETIC_ROWS
     k = np.arange(1, PLACES + 1)[:, None]
     steps = np.sqrt(np.arange(2, 2 + len(counts)) + 0.5) % 1.0
     noisy = counts + count_sd * ndtri((0.5 + k * steps) % 1.0)

@@ -610,7 +610,7 @@ class OneOrder(OneStep):
         return replace(density, atom=max(float(atom), 0.0))
 
     def of_density(self, start: Start, kernel: Kernel, clip: Clip) -> list[tuple[Sum, Any]]:
-        """Return the queries for `density`, with their mechanisms."""
+        """Return the three queries whose releases `density` takes, each with its mechanism."""
         of = Shortened(start.P, start.eta, kernel.width, clip.radius)
         hessian = Sum("hessian", of, Products(self.m, kernel.radius), self.keep, self.label(""))
         inside = Within(start.eta, (kernel.narrow, kernel.width))
@@ -671,9 +671,7 @@ class OneOrder(OneStep):
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
-        unit = noise_edge(
-            m, entry_sd(self.ask, plain, self.by)
-        )  # largest eigenvalue of the Hessian's noise at radius 1
+        unit = noise_edge(m, entry_sd(self.ask, plain, self.by))  # largest eigenvalue of the noise at radius 1
         inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
