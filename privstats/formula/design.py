@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -324,11 +324,11 @@ class Design:
         other = _rebound(f"{self.formula} + 1", self.domain, self.written, self.family, self.centred)
         if len(other.names) != len(self.names):
             return self
-        rows, n = _public_points(self)[:2]
-        if not n:
+        points = _Points.of(self)
+        if not points.n:
             return self
-        X, own = _scaled(self._made.matrix(rows, n))
-        Z, unit = _scaled(other._made.matrix(rows, n))
+        X, own = _scaled(self._made.matrix(points.rows, points.n))
+        Z, unit = _scaled(other._made.matrix(points.rows, points.n))
         if np.linalg.matrix_rank(X) < len(self.names):
             return self
         onto: FloatArray = np.asarray(np.linalg.lstsq(X, Z, rcond=None)[0])
@@ -740,17 +740,17 @@ def _refuse_collinear(design: Design) -> None:
     made = design._made
     if not made.reads or len(design.names) > MANY_COLUMNS:
         return
-    rows, n, sources, coded, ends = _public_points(design)
-    if n == 0:
+    points = _Points.of(design)
+    if points.n == 0:
         return
     among = np.zeros(len(design.names), dtype=bool)
-    for product, mine in zip(made.products, sources, strict=True):
+    for product, mine in zip(made.products, points.sources, strict=True):
         reads = {name for part in mine for name in part.reads}
         # a term that combines several columns of the data, with a threshold on one of the columns, is not checked for
         # collinearity: the points of the check may lack some combination of the columns' values
-        alone = reads.isdisjoint(ends) or len(reads) == 1
-        among[list(product.columns)] = alone and all(shown(part, coded) for part in mine)
-    found = collinear((made.matrix(rows, n) @ made.coding - design.centers) / design.halves, among)
+        alone = reads.isdisjoint(points.ends) or len(reads) == 1
+        among[list(product.columns)] = alone and all(shown(part, points.coded) for part in mine)
+    found = collinear((made.matrix(points.rows, points.n) @ made.coding - design.centers) / design.halves, among)
     if found is None:
         return
     column, others = found
@@ -764,11 +764,11 @@ def _refuse_collinear(design: Design) -> None:
     raise FormulaError(f"{design.names[column]} is collinear with {several} whatever the data are; {cure}")
 
 
-def _public_points(design: Design) -> tuple[Mapping[str, Any], int, list[Any], tuple[str, ...], dict[str, list[float]]]:
-    """Return public points within the declared bounds, on which columns of the model matrix can be compared.
+class _Points(NamedTuple):
+    """Public points within the declared bounds, on which columns of the model matrix can be compared.
 
-    Returns
-    -------
+    Attributes
+    ----------
     rows : mapping
         The points, by column of the data.
     n : int
@@ -780,14 +780,26 @@ def _public_points(design: Design) -> tuple[Mapping[str, Any], int, list[Any], t
     ends : dict
         For each column of the data, the thresholds with which conditions compare it.
     """
-    made, domain = design._made, design._bound
-    coded = tuple(name for name in made.reads if isinstance(domain.known(name), Levels))
-    sources = [made.sources(product) for product in made.products]
-    crossed = [
-        tuple(name for name in dict.fromkeys(n for p in mine for n in p.reads) if name in coded) for mine in sources
-    ]
-    crossed = [names for names in dict.fromkeys(crossed) if names]
-    cuts = [(name, ends) for mine in sources for part in mine for name, ends in cut(part).items() if name not in coded]
-    ends = {name: sorted({end for other, found in cuts if other == name for end in found}) for name, _ in cuts}
-    rows, n = synthetic(domain, made.reads, crossed, ends, len(made.numbers) + 2, len(design.names))
-    return rows, n, sources, coded, ends
+
+    rows: Mapping[str, Any]
+    n: int
+    sources: list[Any]
+    coded: tuple[str, ...]
+    ends: dict[str, list[float]]
+
+    @classmethod
+    def of(cls, design: Design) -> _Points:
+        """Return the points for the columns of a design."""
+        made, domain = design._made, design._bound
+        coded = tuple(name for name in made.reads if isinstance(domain.known(name), Levels))
+        sources = [made.sources(product) for product in made.products]
+        crossed = [
+            tuple(name for name in dict.fromkeys(n for p in mine for n in p.reads) if name in coded) for mine in sources
+        ]
+        crossed = [names for names in dict.fromkeys(crossed) if names]
+        cuts = [
+            (name, ends) for mine in sources for part in mine for name, ends in cut(part).items() if name not in coded
+        ]
+        ends = {name: sorted({end for other, found in cuts if other == name for end in found}) for name, _ in cuts}
+        rows, n = synthetic(domain, made.reads, crossed, ends, len(made.numbers) + 2, len(design.names))
+        return cls(rows, n, sources, coded, ends)

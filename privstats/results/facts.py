@@ -108,7 +108,7 @@ class FitFacts:
     taus : tuple of float
         Quantile levels of a quantile regression.
     constant : bool
-        Whether the model has an intercept, or a linear combination of the columns is constant.
+        Whether the model was fitted with an intercept, which models with dummies of all levels are, too.
     design : Design, optional
         Design that maps new rows to columns, for `predict`; it holds no data.
     subset, weights, offset : str, optional

@@ -232,7 +232,11 @@ class FitNumbers:
 
     @property
     def k_constant(self) -> int:
-        """1 if the model has an intercept, or dummies of all levels of a factor, else 0."""
+        """1 if the model was fitted with an intercept, else 0.
+
+        Models with dummies of all levels of a factor are fitted with one, except by methods that need the columns as
+        they are written (such as "kng", or with `margins`).
+        """
         return int(self.facts.constant or "Intercept" in self._terms)
 
     @property
