@@ -259,12 +259,13 @@ class LastRelease:
     products: NoisyMatrix | None = None
 
     @classmethod
-    def of(cls, release: Release, at: Start) -> LastRelease:
-        """Return the last score, from a released sum of clipped scores."""
+    def of(cls, release: Release, at: Start, products: Release | None = None) -> LastRelease:
+        """Return the last score, from a released sum of clipped scores and, if released separately, their products."""
         within = release.within
         if not isinstance(within, SumAndProducts):
             noise = Loading(np.eye(within.dim), release.law)
-            return cls(release.value, noise, sd_of(release.law), within.radius, at)
+            matrix = None if products is None else NoisyMatrix.of(products)
+            return cls(release.value, noise, sd_of(release.law), within.radius, at, products=matrix)
         both, scores = NoisyMatrix.of(release), np.eye(within.m + 1)[:, 1:]
         # the first column of the matrix `both` contains the sum of scores, times the constant `within.corner`
         noise = (scores.T / within.corner) @ both.times(np.eye(within.m + 1)[0])
@@ -609,9 +610,13 @@ class OneStep(Problem, ABC):
         a separate query if `asks_meat` is true.
         """
         question = self.score("score", w, clip.radius)
-        last = LastRelease.of(self.ask(question, by=self.by.vector), w)
-        if last.products is not None or not self.asks_meat:
-            return last
-        within = Products(w.m, question.within.radius)  # type: ignore[attr-defined]
-        asked = replace(question, name="meat", within=within)
-        return replace(last, products=NoisyMatrix.of(self.ask(asked, by=self.by.matrix)))
+        released = (self.ask(one, by=by) for one, by in ((question, self.by.vector), *self.products_of(question)))
+        score, *products = released
+        return LastRelease.of(score, w, *products)
+
+    def products_of(self, question: Sum) -> list[tuple[Sum, Any]]:
+        """Return the separate query for products of scores, with its mechanism, if `question` leaves it necessary."""
+        if isinstance(question.within, SumAndProducts) or not self.asks_meat:
+            return []
+        within = Products(self.m, question.within.radius)  # type: ignore[attr-defined]
+        return [(replace(question, name="meat", within=within), self.by.matrix)]

@@ -27,6 +27,7 @@ from privstats.estimators.base import (
     check_split,
     check_tail,
     entry_sd,
+    score_sd,
     sd_of,
 )
 from privstats.estimators.beginning import begun_about, scales_of
@@ -401,9 +402,9 @@ class Centred(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class Tried(Centred):
-    """Coefficients after one step on the check loss.
+    """Coefficients after one step on the check loss, with the score at these coefficients.
 
-    The next score shows by how much the loss differs from a quadratic function.
+    The second score shows by how much the loss differs from a quadratic function.
 
     Parameters
     ----------
@@ -413,11 +414,17 @@ class Tried(Centred):
         The Hessian before the step.
     step : ndarray, shape (m,)
         Change of the coordinates of the coefficients in the step.
+    lengths : Lengths
+        Histogram of the norms of the scores at the new coefficients.
+    last : LastRelease
+        The score at the new coefficients.
     """
 
     first: LastRelease
     density: Density
     step: FloatArray
+    lengths: Lengths
+    last: LastRelease
 
     def wrong(self, last: LastRelease) -> float:
         """Return the relative error with which the Hessian predicts the score's change in the step; at most 1.
@@ -525,7 +532,7 @@ class OneOrder(OneStep):
         return self.tried
 
     def first_steps(self) -> Queries[Tried]:
-        """Return the coefficients after one Newton step on the check loss.
+        """Return the coefficients after one Newton step on the check loss, and the score at these coefficients.
 
         The step is multiplied by the share of the squared score that is not due to noise. It is at most `FARTHEST_STEP`
         kernel half-widths long.
@@ -539,7 +546,10 @@ class OneOrder(OneStep):
         kept = max(0.0, 1 - float(np.trace(first.noise.covariance())) / max(float(first.value @ first.value), 1e-300))
         step = kept * density.matrix.power(-1.0) @ first.value
         step = step * min(1.0, FARTHEST_STEP * density.width / max(float(np.linalg.norm(step)), 1e-300))
-        return Tried(start.moved(step), centred.residuals, first, density, step)
+        centred = replace(centred, start=start.moved(step))
+        lengths = self.lengths_at(centred.start)
+        last, density = yield from self.last_score(centred, lengths, density)
+        return Tried(centred.start, centred.residuals, first, density, step, lengths, last)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
         """Return the query for the score of the check loss, smoothed with half-width h (0 without smoothing).
@@ -562,6 +572,9 @@ class OneOrder(OneStep):
         return replace(question, within=SumAndProducts(self.m, size)) if self.by.free_products else question
 
     def lengths(self, w: Start) -> Lengths:
+        return self.pilot().lengths
+
+    def lengths_at(self, w: Start) -> Lengths:
         """Return the histogram of row norms, which all quantiles share; a score has about the norm of its row.
 
         The scores of the rows of one privacy unit are added up, and may be equal or cancel. With several rows for each
@@ -597,17 +610,29 @@ class OneOrder(OneStep):
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         return max(squares, self.rows**2 / max(float(self.leverages.counts.sum()), self.rows))
 
-    def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
-        """Return the previous step's Hessian, with the released number of responses that equal the fitted quantile."""
-        density, start = pilot.density, last.at
-        spread = self.rows * self.tau * (1 - self.tau) + last.sd**2
-        inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / (self.rows * pilot.residuals.density))
-        question = Sum("atom", Within(start.eta, (inner, density.narrow)), Fractions(2), self.keep, self.label(""))
-        counts = self.ask(question, by=self.by.counts)
+    def last(self, w: Start, clip: Clip) -> LastRelease:
+        return self.pilot().last
+
+    def last_score(self, pilot: Centred, lengths: Lengths, density: Density) -> Queries[tuple[LastRelease, Density]]:
+        """Release the last score; return it with the Hessian and the number of responses at the fitted quantile.
+
+        The number is in excess of the number expected from the density.
+        """
+        at, clip = pilot.start, self.clip(pilot, pilot.start, lengths)
+        question = self.score("score", at, clip.radius)
+        sd = score_sd(self.ask, question, self.by)
+        spread, flat = self.rows * self.tau * (1 - self.tau) + sd**2, self.rows * pilot.residuals.density
+        inner = min(density.narrow / 2, 2 * (self.m * spread) ** 0.5 / flat)
+        near = Sum("atom", Within(at.eta, (inner, density.narrow)), Fractions(2), self.keep, self.label(""))
+        pairs = [(question, self.by.vector), *self.products_of(question), (near, self.by.counts)]
+        score, *products, counts = yield pairs
         nearest, around = counts.value
-        expected = inner / density.narrow * max(around, self.rows * pilot.residuals.density * density.narrow / 2)
+        expected = inner / density.narrow * max(around, flat * density.narrow / 2)
         atom = nearest - expected - VISIBLE * float(np.hypot(sd_of(counts.law), expected**0.5))
-        return replace(density, atom=max(float(atom), 0.0))
+        return LastRelease.of(score, at, *products), replace(density, atom=max(float(atom), 0.0))
+
+    def hessian(self, pilot: Tried, w: Start, clip: Clip, last: LastRelease) -> Density:
+        return pilot.density
 
     def of_density(self, start: Start, kernel: Kernel, clip: Clip) -> list[tuple[Sum, Any]]:
         """Return the three queries whose releases `density` takes, each with its mechanism."""

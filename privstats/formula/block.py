@@ -14,7 +14,7 @@ of additions, and no fused operation of a linear algebra library, causes a round
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any
@@ -190,6 +190,8 @@ class Block:
         Definition of the columns of the model matrix in terms of the numbers and codes.
     weights : ndarray, shape (n,), optional
         Weight of each row, in [0, 1]; None if all weights are 1.
+    shared : dict
+        Results that several queries of one pass share, such as the rows multiplied by a public matrix.
     """
 
     present: NDArray[np.bool_]
@@ -197,6 +199,7 @@ class Block:
     codes: tuple[Codes, ...]
     layout: Layout
     weights: FloatArray | None = None
+    shared: dict[Any, FloatArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.present)
@@ -230,12 +233,12 @@ class Block:
                 out[one.columns, rows] += table if one.number is None else table * numbers[one.number]
         return out.T
 
-    @property
+    @cached_property
     def response(self) -> FloatArray:
         """The response of each row, which is the last column of `numbers`, shape (n,)."""
         return self.numbers[:, -1].astype(np.float64, copy=False)
 
-    @property
+    @cached_property
     def weight(self) -> FloatArray:
         """Weight of each row, in [0, 1], shape (n,); if all weights are 1, the array takes the memory of one number."""
         return np.broadcast_to(np.float64(1.0), len(self)) if self.weights is None else self.weights

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -144,7 +145,7 @@ class BlockRows:
             start += many
             if self.read is not None:
                 self.read(start)
-            yield block, units
+            yield replace(block, shared={}), units  # nothing that the queries of a pass share outlasts it
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
         """Read the rows in a new pass; return the privacy unit of each row and the hash of its cells, part by part.
@@ -285,7 +286,7 @@ class RowValues:
     def __init__(self, rows: BlockRows, question: Question) -> None:
         self._rows, self._question, self._dim = rows, question, question.within.dim
         memory, inside = rows.memory, rows.source.in_memory
-        self._kept = Kept[FloatArray](_bytes, memory.part(VALUES, inside), memory if inside else None)
+        self._kept = Kept[FloatArray](lambda one: one.nbytes, memory.part(VALUES, inside), memory if inside else None)
         self._cells: _Cells | None = None
 
     def cell(self, k: int) -> RowValues:
@@ -307,10 +308,6 @@ class RowValues:
         """Compute the vectors of the rows that are used, block by block, without keeping the vectors."""
         for block, units in self._rows.blocks():
             yield self._question.within.project(counting(self._question, block, units)[0])
-
-
-def _bytes(array: NDArray[Any]) -> int:
-    return array.nbytes
 
 
 class _OneCell(RowValues):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privstats.losses.base import Loss
 from privstats.losses.families import Family
-from privstats.losses.rows import RowBlock
+from privstats.losses.rows import RowBlock, lowered_weights, once, product_with, squared_lengths
 from privstats.numerics.law import FloatArray
 
 
@@ -127,6 +127,7 @@ class _TransformedBlock:
 
     block: RowBlock
     response: FloatArray
+    shared: dict[Any, FloatArray] = field(default_factory=dict)
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -176,7 +177,7 @@ class Within:
     widths: tuple[float, ...]
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        size = np.abs(block.response - block.times(self.theta[:, None])[:, 0])
+        size = np.abs(block.response - _predictor(block, self.theta))
         return np.column_stack([(size <= width) * block.weight for width in self.widths])
 
 
@@ -193,7 +194,7 @@ class BinOfResidual:
     width: float
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        residual = block.response - block.times(self.theta[:, None])[:, 0]
+        residual = block.response - _predictor(block, self.theta)
         number: FloatArray = np.rint((residual - self.low) / self.width + 0.5)
         return number[:, None]
 
@@ -210,7 +211,7 @@ class StretchedResiduals:
     unit: float
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        residual = block.response - block.times(self.theta[:, None])[:, 0]
+        residual = block.response - _predictor(block, self.theta)
         stretched: FloatArray = np.arcsinh(residual / self.unit)
         return stretched[:, None]
 
@@ -235,7 +236,7 @@ class LogSizes:
     least: float
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        size = np.abs(block.response - block.times(self.theta[:, None])[:, 0] - self.center)
+        size = np.abs(block.response - _predictor(block, self.theta) - self.center)
         return np.log(np.maximum(size, self.least))[:, None]
 
 
@@ -254,12 +255,10 @@ class Shortened:
     radius: float
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        both = block.times(np.column_stack([self.P, self.theta]))
-        w, eta = both[:, :-1], both[:, -1]
-        lengths = _lengths(w) * block.weight
-        root = np.sqrt(np.minimum(1.0, self.radius / np.maximum(lengths, 1e-300)) * block.weight)
-        w *= (root * (np.abs(block.response - eta) < self.width))[:, None]
-        return w
+        w, weight = once(block, product_with, self.P), once(block, lowered_weights, self.P, self.radius)
+        inside = np.abs(block.response - _predictor(block, self.theta)) < self.width
+        rows: FloatArray = w * (np.sqrt(weight) * inside)[:, None]
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,11 +275,9 @@ class ClippedScores:
     radius: float
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        both = block.times(np.column_stack([self.P, self.theta]))
-        w, eta = both[:, :-1], both[:, -1]
-        clip = np.minimum(1.0, self.radius / np.maximum(_lengths(w) * block.weight, 1e-300))
-        w *= (clip * self.loss.psi(eta, block.response) * block.weight)[:, None]
-        return w
+        w, weight = once(block, product_with, self.P), once(block, lowered_weights, self.P, self.radius)
+        scores: FloatArray = w * (weight * self.loss.psi(_predictor(block, self.theta), block.response))[:, None]
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,11 +307,9 @@ class LossRows:
         return np.column_stack([block.weight, both[:, :-1], y, both[:, -1]])
 
 
-def _lengths(rows: FloatArray) -> FloatArray:
-    squared = np.zeros(len(rows))
-    for column in rows.T:
-        squared += column * column
-    return np.sqrt(squared)
+def _predictor(block: RowBlock, theta: FloatArray) -> FloatArray:
+    """Return the linear predictor z'theta of each row z, shape (n,)."""
+    return once(block, product_with, theta[:, None])[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,7 +345,7 @@ class MallowsRows:
     squared: bool
 
     def __call__(self, block: RowBlock) -> FloatArray:
-        length = np.maximum(_lengths(block.times(self.Q)), 1e-300)
+        length = np.sqrt(np.maximum(squared_lengths(block.times(self.Q)), 1e-300))
         weight = np.minimum(block.weight, np.minimum(self.radius / length, self.curvature / length**2))
         both = block.times(np.column_stack([self.P, self.theta]))
         w, eta = both[:, :-1], both[:, -1]

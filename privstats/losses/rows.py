@@ -8,8 +8,9 @@ that each row is processed independently of all other rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,35 @@ class RowBlock(Protocol):
     def weight(self) -> FloatArray: ...
     @property
     def response(self) -> FloatArray: ...
+    @property
+    def shared(self) -> dict[Any, FloatArray]: ...
     def times(self, matrix: FloatArray) -> FloatArray: ...
+
+
+def once(block: RowBlock, function: Callable[..., FloatArray], *public: Any) -> FloatArray:
+    """Return ``function(block, *public)``, computed once for all queries of a pass; the array is read-only."""
+    key = (function, *(np.asarray(one).tobytes() for one in public))
+    if key not in block.shared:
+        block.shared[key] = function(block, *public)
+        block.shared[key].flags.writeable = False
+    return block.shared[key]
+
+
+def product_with(block: RowBlock, matrix: FloatArray) -> FloatArray:
+    """Return z'M for each row z, with the public matrix M."""
+    return block.times(matrix)
+
+
+def weighted_norms(block: RowBlock, P: FloatArray) -> FloatArray:
+    """Return the norms of the vectors ``weight w`` of rows z with predictors w = z'P, shape (n,)."""
+    norms: FloatArray = np.sqrt(squared_lengths(once(block, product_with, P))) * block.weight
+    return norms
+
+
+def lowered_weights(block: RowBlock, P: FloatArray, radius: float) -> FloatArray:
+    """Return the weights of rows z with predictors w = z'P, lowered so that ``weight |w| <= radius``, shape (n,)."""
+    clip: FloatArray = np.minimum(1.0, radius / np.maximum(once(block, weighted_norms, P), 1e-300))
+    return clip * block.weight
 
 
 def root_weighted(rows: FloatArray, block: RowBlock) -> FloatArray:

@@ -65,8 +65,10 @@ def of_decimals(function):
     return any("Decimal" in ast.unparse(a.annotation) for a in function.args.args if a.annotation)
 
 
-SEEN = {f"{path.stem}: {name}": function for path in FILES for name, function in functions(path)}
-KNOWN = {function.name for function in SEEN.values()}  # functions that a row function may call
+KEEPS = "rows: once"  # the one function that stores what it computes: with the block, which each pass makes anew
+ALL = {f"{path.stem}: {name}": function for path in FILES for name, function in functions(path)}
+SEEN = {name: function for name, function in ALL.items() if name != KEEPS}
+KNOWN = {function.name for function in ALL.values()}  # functions that a row function may call
 
 
 def problems(function):
@@ -91,6 +93,8 @@ def wrong_call(node):
     if isinstance(called, ast.Name):
         if name not in PLAIN | SPECIAL | KNOWN:
             yield name
+        if f"rows: {name}" == KEEPS and ast.unparse(node.args[1]) not in KNOWN:
+            yield f"{name}() of an unknown function"
     elif isinstance(called.value, ast.Name) and called.value.id == "np":
         if name == "searchsorted":  # positions among public edges: the first argument must be public
             if OF_ROWS & {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}:
@@ -151,6 +155,7 @@ def f(self, block):
         "return np.searchsorted(values, y)",
         "return [g(row) for row in block.times(self.P)]",
         "return open('/tmp/rows', 'w').write(str(block))",
+        "return once(block, np.cumsum, block.weight)",
         "return np.einsum('ij,kj->i', x, x)",
     ],
 )
@@ -292,6 +297,17 @@ def test_a_row_is_the_same_to_the_last_bit_in_any_company(function, design):
         np.testing.assert_array_equal(values(function, design, places), whole[places])
     for one in (0, 5, 40, 100):
         np.testing.assert_array_equal(values(function, design, [one]), whole[[one]])
+
+
+def test_what_is_computed_once_is_the_same_and_read_only():
+    block = DESIGN.block(DATA)
+    for function, public in ((rows.product_with, (P,)), (rows.weighted_norms, (P,)), (rows.lowered_weights, (P, 0.8))):
+        first = rows.once(block, function, *public)
+        assert rows.once(block, function, *public) is first and not first.flags.writeable
+        np.testing.assert_array_equal(first, function(DESIGN.block(DATA), *public))
+    other = rows.once(block, rows.lowered_weights, P, 0.4)
+    np.testing.assert_array_equal(other, rows.lowered_weights(DESIGN.block(DATA), P, 0.4))
+    assert (other <= rows.once(block, rows.lowered_weights, P, 0.8)).all() and (other < 0.8).any()
 
 
 @pytest.mark.parametrize(("function", "design"), EXAMPLES)

@@ -131,6 +131,14 @@ def test_what_will_not_be_asked_again_is_not_kept(small):
         assert len(design.made) == 10 * k
 
 
+def test_what_queries_share_does_not_outlast_a_pass(small):
+    rows = limited(frame(1000), None)
+    for _ in range(2):
+        for block, _ in rows.blocks():
+            assert not block.shared
+            block.shared["sums"] = np.ones(9)
+
+
 def test_what_was_kept_through_one_design_is_forgotten_with_it(small):
     rows = limited(frame(1000), 1)
     rows.totals(QUESTIONS[:1])

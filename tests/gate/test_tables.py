@@ -21,6 +21,7 @@ from privstats.privacy.promise import Neighbors
 from tests.architecture.leaks import CANARIES, N, frame, planted, refusal, reveals, spill
 from tests.every import CALLS
 from tests.gate.kinds import SOURCES, data_of, in_duckdb, pa, pl, pq, table_of
+from tests.gate.toy import Block
 
 VERBS = {
     "moments": ("lm suffstats", {}),
@@ -274,25 +275,18 @@ def test_a_table_of_duckdb_can_be_queried_again_after_a_pass_that_was_left():
 def test_rows_that_are_changed_in_a_table_between_passes_are_noticed_by_their_number():
     connection = in_duckdb(data_of())
     rows = BlockRows(source_of(connection.table("rows")), _Numbers(), Neighbors(), b"key")
-    assert sum(len(block) for block, _ in rows.blocks()) == N
+    assert sum(len(block.numbers) for block, _ in rows.blocks()) == N
     connection.execute("delete from rows where x > 50")
     with pytest.raises(SourceChangedError):
         list(rows.blocks())
-
-
-class _Block:
-    def __init__(self, numbers):
-        self.present, self.numbers, self.codes, self.weights = np.ones(len(numbers), dtype=bool), numbers, (), None
-
-    def __len__(self):
-        return len(self.numbers)
 
 
 class _Numbers:
     reads, complete = ("x",), False
 
     def block(self, columns):
-        return _Block(numbers(columns["x"])[:, None])
+        rows = numbers(columns["x"])[:, None]
+        return Block(np.ones(len(rows), dtype=bool), rows, ())
 
 
 def test_what_engines_warn_of_is_not_shown(tmp_path):

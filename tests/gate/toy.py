@@ -23,6 +23,7 @@ class Block:
     numbers: np.ndarray
     codes: tuple
     weights: None = None
+    shared: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ class Block:
     z: np.ndarray
     weights: np.ndarray
     codes: tuple = ()
+    shared: dict = field(default_factory=dict)
 
     @property
     def present(self):
