@@ -357,7 +357,8 @@ class PerturbedSquares(OneStep):
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
-        of = ProductSizes(start.P, start.residual / start.sigma, self.curvature, ends[-1])
+        curvature = self.curvature if far else np.inf  # the longest rows reach the limit, and may exceed it by rounding
+        of = ProductSizes(start.P, start.residual / start.sigma, curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
         return TwoStrips.of_both(counts, ends, self.total(n), self.tail, self.by, start.m)
