@@ -90,6 +90,7 @@ RULES = {
         {"mu": 0.5},
         idle={"estimators.likelihood.LikelihoodStep.without_hidden_levels": lambda step, equation: (equation, ())},
     ),
+    "rare_values": Rule("rare_ones", {"eps": 1.0}, off={"RARE_NUMBER": -1e9}),
     "rare_numbers": Rule("rare_ones", {"eps": 4.0}, off={"TWO_ENDED": 10.0}),
     "second_reading": Rule(
         "flights",

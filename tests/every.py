@@ -58,6 +58,7 @@ LM = {
     "lm objpert in the box": call("lm", "y ~ x + g", EPS, mech="objpert", theta_bound=2.0),
     "lm weights": call("lm", "y ~ x + g", EPS, MU, weights="w"),
     "lm cells": call("lm", "y ~ 0 + g:b + x", EPS, MU),
+    "lm number": call("lm", "y ~ x + b + z", EPS, MU, domain={**DOMAIN, "b": (0, 1)}),
     "lm subset": call("lm", "y ~ x", EPS, MU, subset="z > 2"),
     "lm nonrobust": call("lm", "y ~ x", MU, EPS, cov_type="nonrobust"),
     "lm no intervals": call("lm", "y ~ x", MU, EPS, inference="none"),
@@ -69,6 +70,7 @@ GLM = {
     "logit newton": call("glm", "b ~ x + g", MU, BOTH, mech="newton"),
     "logit ngd": call("glm", "b ~ x + g", MU, BOTH, mech="ngd", steps=5),
     "logit sgd": call("glm", "b ~ x + g", BOTH, mech="sgd", steps=5),
+    "poisson number": call("glm", "count ~ x + b", EPS, MU, family="poisson", domain={**DOMAIN, "b": (0, 1)}),
     "logit margins": call("glm", "b ~ x + g", MU, EPS, margins=True),
     "probit": call("glm", "g ~ x", MU, BOTH, link="probit"),
     "poisson": call("glm", "count ~ x + g", MU, BOTH, family="poisson", offset="x / 100"),
@@ -83,6 +85,7 @@ RQ = {
     "rq newton": call("rq", "y ~ x + g", MU, RHO, BOTH, mech="newton"),
     "rq objpert": call("rq", "y ~ x + g", EPS, MU, mech="objpert"),
     "rq weights": call("rq", "y ~ x + g", MU, EPS, weights="w"),
+    "rq number": call("rq", "y ~ x + b", EPS, MU, domain={**DOMAIN, "b": (0, 1)}, weights="w"),
     "rq cells": call("rq", "y ~ 0 + g + x", MU, EPS, tau=[0.25, 0.5]),
     "rq several": call("rq", "y ~ x", MU, EPS, tau=[0.25, 0.5]),
 }

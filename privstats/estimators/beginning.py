@@ -85,6 +85,7 @@ def begun(
         Whether the information in the releases of optional queries is worth the budget share of these queries.
     """
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
+    scales = levels.of_kept(scales)
     frame = reread_scales(ask, by, box, standardised(box, scales, levels.kept or None), scales, share_of, worth)
     sizes = sizes.without(levels.left_out)
     R, ridge = white_levels(box, frame, levels)

@@ -15,6 +15,7 @@ WIDE = 5.0  # columns are clamped to this many column scales when scales are rel
 READABLE = {"normal": 19.0, "pure": 28.0}  # fewest rows of a factor level in the fit, in noise sds of a Hessian entry
 READ_IF_HELD = 8.0  # like READABLE (least number of rows of a factor level), for fits in which a ridge limits row norms
 MOST_LEFT_OUT = 0.25  # rare factor levels are left out of the fit only if they contain at most this share of the rows
+RARE_NUMBER = 0.3  # like READABLE, for a 0-1 number whose rarer value is left out; multiple of the rows a level needs
 TWO_ENDED = 0.6  # a response may have two values if its variance exceeds this share of the largest variance at its mean
 RARE_YES = 0.1  # a value of a two-valued response is rare if less than this share of the rows has the value
 

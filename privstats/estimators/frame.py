@@ -5,6 +5,7 @@ The release of scales is stage 0 of a fit. All values in this module are public 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -239,9 +240,39 @@ class PublicBox:
             left -= {*first, *where}
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
-    def null_space(self, kept: tuple[Any, ...] | None = None) -> FloatArray:
-        """Return a basis, shape (c, l), of the coefficients' directions that rows at `kept` levels do not identify."""
+    @cached_property
+    def zero_to_one(self) -> list[int]:
+        """Positions of numeric columns of the data with bounds 0 and 1 that no other column is made of."""
+        if self.intercept is None:
+            return []
+        columns, made = self.design.columns, {j for three in self.products for j in three}
+        parts = [part for name in columns for part in product_parts(name) if len(product_parts(name)) > 1]
+        low, high = (np.asarray(self.design.centers + end * self.design.halves) for end in (-1, 1))
+        coded = {j for factor in self.design.factors for j in factor.columns}
+        free = [
+            j
+            for j in self.slopes
+            if j not in coded | made and columns[j] not in parts and columns[j] in self.design.domain
+        ]
+        return [j for j in free if low[j] == 0 and high[j] == 1 and self.design.declared_scales[j] == 1]
+
+    def at_ends(self, ends: Sequence[tuple[int, float]]) -> FloatArray:
+        """Return the matrix M for which z'M is 1 where a row z has given values, -1 or 1, in some columns."""
+        matrix = np.zeros((self.width, len(ends)))
+        for k, (j, end) in enumerate(ends):
+            matrix[j, k] = end
+        return matrix
+
+    def null_space(self, kept: tuple[Any, ...] | None = None, ends: Sequence[tuple[int, float]] = ()) -> FloatArray:
+        """Return a basis, shape (c, l), of the coefficients' directions that some rows do not identify.
+
+        The rows have `kept` levels, and for each pair (column, value) in `ends` this value, -1 or 1, in this column.
+        """
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
+        if ends:
+            constant = self.at_ends(ends)[: self.c]
+            constant[self.intercept] = -1.0
+            hidden = np.linalg.qr(np.column_stack([hidden, constant]))[0]
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:

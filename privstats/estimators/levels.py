@@ -6,7 +6,7 @@ The choice is stage L of a fit, after the release of scales (stage 0). All value
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 
 from privstats.errors import listed
 from privstats.estimators.base import Noises
-from privstats.estimators.constants import HELD_LEAST, MOST_LEFT_OUT, TWO_ENDED, VISIBLE
+from privstats.estimators.constants import HELD_LEAST, MOST_LEFT_OUT, RARE_NUMBER, TWO_ENDED, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Estimate, product_parts
 from privstats.inference.matrix import HIDDEN
 from privstats.inference.notes import UNKNOWN_ROWS, Note, about_rows, note
 from privstats.inference.tables import PointEstimate
-from privstats.losses.rows import AtLevels, Level, LevelWeight
+from privstats.losses.rows import AtLevels, EndOf, Level, LevelWeight
 from privstats.numerics.law import FloatArray
+from privstats.privacy.release import Release
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions
 
@@ -44,6 +45,28 @@ class LevelConstant:
     factor: int
     level: int
     direction: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class KeptEnd:
+    """A numeric column with declared bounds 0 and 1 that has the same value, 0 or 1, in nearly all rows.
+
+    All other rows are left out of the fit.
+
+    Parameters
+    ----------
+    column : int
+        Position of the column.
+    end : float
+        Value of the column in the kept rows, scaled to [-1, 1]: -1 for the value 0, 1 for the value 1.
+    others, sd : float
+        Released number of all other rows, and its noise sd.
+    """
+
+    column: int
+    end: float
+    others: float
+    sd: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +109,8 @@ class KeptLevels:
     sums : tuple of (int, ndarray, ndarray)
         For each factor: its position, the counts of its levels, and the noise sds of the counts. The counts are
         computed from sums of columns. Only used in fits without intervals.
+    ends : tuple of KeptEnd
+        Numeric columns that are constant in the kept rows.
     """
 
     keep: AtLevels | None
@@ -103,6 +128,7 @@ class KeptLevels:
     clamped: tuple[Note, ...] = ()
     unread: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     sums: tuple[tuple[int, FloatArray, FloatArray], ...] = ()
+    ends: tuple[KeptEnd, ...] = ()
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
@@ -126,15 +152,31 @@ class KeptLevels:
 
     @property
     def rarest(self) -> float:
-        """Smallest count of a factor level left out of the fit; inf if all levels are kept."""
+        """Smallest count of a factor level, or of a value 0 or 1, left out of the fit; inf if all rows are kept."""
         pairs = zip(self.counts, self.kept, strict=True)
-        return float(min((count[~kept].min(initial=np.inf) for count, kept in pairs), default=np.inf))
+        of_levels = [float(count[~kept].min(initial=np.inf)) for count, kept in pairs]
+        return min([*of_levels, *(one.others for one in self.ends)], default=np.inf)
 
     @property
     def left_out(self) -> float:
-        """Released number of rows at the factor levels that are left out of the fit."""
+        """Released number of rows that are left out of the fit."""
         pairs = zip(self.counts, self.kept, strict=True)
-        return float(sum(np.maximum(count[~kept], 0.0).sum() for count, kept in pairs))
+        of_levels = float(sum(np.maximum(count[~kept], 0.0).sum() for count, kept in pairs))
+        return of_levels + sum(max(one.others, 0.0) for one in self.ends)
+
+    @property
+    def parts_out(self) -> int:
+        """Number of released counts of rows that are left out."""
+        return sum(int((~kept).sum()) for kept in self.kept) + len(self.ends)
+
+    def of_kept(self, scales: Scales) -> Scales:
+        """Return the scales of columns with columns that are constant in the kept rows centred at the constant."""
+        at = [one.column for one in self.ends]
+        center, scale, below_noise, wrong = (
+            part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
+        )
+        center[at], scale[at], below_noise[at], wrong[at] = [one.end for one in self.ends], 1.0, False, 0.0
+        return replace(scales, center=center, scale=scale, below_noise=below_noise, wrong=wrong)
 
 
 def readable_levels(
@@ -171,7 +213,16 @@ def readable_levels(
     clear = [bool((count > one + HIDDEN * sd).all()) for (count, sd), one in zip(known, least, strict=True)]
     questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used and intervals}
     asked = [k for k, question in questions.items() if ask.decide(question.label, worth and not clear[k])]
-    releases = dict(zip(asked, ask.together([(questions[k], by.counts) for k in asked]), strict=True))
+    numbers = {j: end_question(box, j, share_of) for j in box.zero_to_one if intervals}
+    few = {j: (scales.rows * (1 - abs(scales.center[j])) - scales.sd[j]) / 2 for j in numbers}
+    rare = [j for j, one in numbers.items() if ask.decide(one.label, bool(worth and few[j] < RARE_NUMBER * needed))]
+    released = ask.together([(one, by.counts) for one in (*(questions[k] for k in asked), *(numbers[j] for j in rare))])
+    releases = dict(zip(asked, released, strict=False))
+    ends = [
+        found
+        for j, one in zip(rare, released[len(asked) :], strict=True)
+        if (found := kept_end(j, one, RARE_NUMBER * needed))
+    ]
     counts = [releases[k].value if k in releases else count for k, (count, _) in enumerate(known)]
     sds = [
         np.sqrt(releases[k].law.variance()) if k in releases else np.zeros(len(count)) for k, count in enumerate(counts)
@@ -180,32 +231,34 @@ def readable_levels(
         count >= least[k] + VISIBLE * sd if k in releases else np.ones(len(count), dtype=bool)
         for k, (count, sd) in enumerate(zip(counts, sds, strict=True))
     )
-    kept = with_most_rows(counts, sds, kept, scales.rows)
-    some_left_out = any(not k.all() for k in kept)
-    keep = AtLevels(tuple(None if k.all() else k for k in kept)) if some_left_out else None
-    hidden = box.null_space(None if keep is None else keep.kept)
+    kept, ends = with_most_rows(counts, sds, kept, ends, scales.rows)
+    masks, constant = tuple(None if k.all() else k for k in kept), [(one.column, one.end) for one in ends]
+    some_left_out = bool(ends) or any(not k.all() for k in kept)
+    keep = AtLevels(masks, box.at_ends(constant) if ends else None) if some_left_out else None
+    hidden = box.null_space(masks if some_left_out else None, constant)
     sums = tuple((k, *one) for k, one in enumerate(known) if not intervals and np.isfinite(one[0]).all())
     read = {k: count >= least[k] + VISIBLE * sd for k, count, sd in sums}
     unread = box.null_space(tuple(read.get(k, np.ones(len(one), dtype=bool)) for k, one in enumerate(kept)))
-    ends = rare_ends(box, scales)
+    two_ended = [(j, rows) for j, rows in rare_ends(box, scales) if j not in {one.column for one in ends}]
     smallest = [float(counts[k][kept[k]].min(initial=np.inf)) for k in questions]
-    smallest += [rows for j, rows in ends if j < box.c]
+    smallest += [rows for j, rows in two_ended if j < box.c]
     return KeptLevels(
         keep=keep,
         kept=kept,
         counts=tuple(np.where(np.isfinite(count), count, 0.0) for count in counts),
         hidden=hidden,
-        ridge=ridge_of_rare(box, ends, scales.rows),
+        ridge=ridge_of_rare(box, two_ended, scales.rows),
         needed=needed,
         needed_levels=least,
-        sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
+        sd=max([float(sd.max(initial=0.0)) for sd in sds] + [one.sd for one in ends], default=0.0),
         sds=tuple(sds[k] if k in releases else sd for k, (_, sd) in enumerate(known)),
         least=max(min(smallest, default=np.inf), 1.0),
-        rare_values=tuple((j, rows) for j, rows in ends if j < box.c and rows < needed),
+        rare_values=tuple((j, rows) for j, rows in two_ended if j < box.c and rows < needed),
         rarer=scales.rarer,
-        clamped=clamped_note(box, *scales.of_response) if any(j == box.c for j, _ in ends) else (),
+        clamped=clamped_note(box, *scales.of_response) if any(j == box.c for j, _ in two_ended) else (),
         unread=hidden if intervals else unread,
         sums=sums,
+        ends=tuple(ends),
     )
 
 
@@ -255,13 +308,13 @@ def clamped_note(box: PublicBox, mean: float, sd: float, noise: float) -> tuple[
 
 
 def with_most_rows(
-    counts: list[FloatArray], sds: list[FloatArray], kept: tuple[Any, ...], rows: float
-) -> tuple[NDArray[np.bool_], ...]:
-    """Return masks of the levels to keep, such that the kept rows still represent the population.
+    counts: list[FloatArray], sds: list[FloatArray], kept: tuple[Any, ...], ends: list[KeptEnd], rows: float
+) -> tuple[tuple[NDArray[np.bool_], ...], list[KeptEnd]]:
+    """Return masks of the levels to keep, and the columns to hold constant, so that kept rows represent the population.
 
-    Levels with too few rows are left out in ascending order of their counts, as long as the left-out levels together
-    contain at most the share `MOST_LEFT_OUT` of the rows. The coefficients of rare levels that are kept are reported
-    only if the noise of the Hessian allows it.
+    Levels with too few rows, and rows with a rare value 0 or 1, are left out in ascending order of their counts, as
+    long as the left-out parts together contain at most the share `MOST_LEFT_OUT` of the rows. The coefficients of rare
+    levels that are kept are reported only if the noise of the Hessian allows it.
 
     Parameters
     ----------
@@ -269,18 +322,51 @@ def with_most_rows(
         For each factor, released numbers of rows at its levels, and their noise sds.
     kept : tuple of ndarray of bool
         For each factor, a mask of the levels with enough rows for this budget.
+    ends : list of KeptEnd
+        Columns with a value 0 or 1 in too few rows for this budget.
     rows : float
         Number of all rows.
     """
-    if not kept:
-        return ()
-    sizes = np.concatenate([np.maximum(c, 0.0) + VISIBLE * sd for c, sd in zip(counts, sds, strict=True)])
-    read = np.concatenate(kept)
+    parts = [*zip(counts, sds, strict=True), *((np.array([e.others]), np.array([e.sd])) for e in ends)]
+    if not parts:
+        return (), []
+    sizes = np.concatenate([np.maximum(count, 0.0) + VISIBLE * sd for count, sd in parts])
+    read = np.concatenate([*kept, np.zeros(len(ends), dtype=bool)])
     rarest = np.argsort(np.where(read, np.inf, sizes), kind="stable")
     left_out = np.zeros(len(sizes), dtype=bool)
     left_out[rarest] = np.cumsum(sizes[rarest]) <= MOST_LEFT_OUT * rows
-    ends = np.cumsum([len(k) for k in kept])
-    return tuple(np.split(read | ~left_out, ends[:-1]))
+    masks = np.split(read | ~left_out, np.cumsum([len(count) for count, _ in parts])[:-1])
+    return tuple(masks[: len(kept)]), [e for e, mask in zip(ends, masks[len(kept) :], strict=True) if not mask.all()]
+
+
+def end_question(box: PublicBox, j: int, share_of: tuple[str, ...]) -> Sum:
+    """Return the optional query for counts of rows (or sums of weights) with a column at 0, between 0 and 1, and at 1.
+
+    The column has the position j.
+    """
+    weighted = bool(box.design.weighted)
+    within: Cells | ByCell = ByCell(Fractions(1), 3) if weighted else Cells(3)
+    of = EndOf(np.eye(box.width)[j], weighted)
+    return Sum("rare values", of, within, item=f"of {box.design.names[j]}", within_share_of=share_of)
+
+
+def kept_end(j: int, counts: Release, needed: float) -> KeptEnd | None:
+    """Return the value 0 or 1 of a column that nearly all rows have, from released counts; None if the others suffice.
+
+    Parameters
+    ----------
+    j : int
+        Position of the column.
+    counts : Release
+        Numbers of rows at 0, between 0 and 1, and at 1.
+    needed : float
+        Number of rows with another value from which on the column's coefficient can be estimated.
+    """
+    low, _, high = counts.value
+    variance = np.asarray(counts.law.variance())
+    usual = 0 if low >= high else 2
+    others, sd = float(counts.value.sum() - counts.value[usual]), float(np.sqrt(variance.sum() - variance[usual]))
+    return KeptEnd(j, usual - 1.0, others, sd) if others < needed + VISIBLE * sd else None
 
 
 def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
@@ -380,6 +466,11 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
         if rare:
             known |= {"code": "", "other": "another one" if own_cells else "the reference level"}
             notes.append(note("rare level", [names[j] for j in about], count=count, **known))
+    for one in levels.ends:
+        gone = np.linalg.norm(to_users @ box.null_space(None, [(one.column, one.end)]), axis=1) > UNSEEN
+        hidden = [name for name, lost in zip(names, gone, strict=True) if lost]
+        what = {"value": int(one.end > 0), "column": f"'{names[one.column]}'", "count": about_rows(one.others)}
+        notes.append(note("rare number", hidden, **what, sd=one.sd, needed=levels.needed, budget="this budget"))
     return tuple(notes)
 
 

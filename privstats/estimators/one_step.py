@@ -123,7 +123,7 @@ class Problem:
         The total is `number`. With privacy units (persons), `number` is only an upper bound of the total, because a
         unit may have no row that is used.
         """
-        out, released = sum(int((~kept).sum()) for kept in self.levels.kept), self.sizes.released
+        out, released = self.levels.parts_out, self.sizes.released
         sd = float(np.hypot(released[1] if released else 0.0, self.levels.sd * out**0.5))
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 

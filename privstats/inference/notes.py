@@ -67,6 +67,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "rows are needed at {budget}. Rows with the level were left out of the fit. Remedy: spend more, or merge "
             "the level with {other}{code}."
         ),
+        "rare number": (
+            "{names} not given: {count} have a value other than {value} in {column} (released count, std err {sd:.0f}) "
+            "and about {needed:,.0f} rows are needed at {budget}. These rows were left out of the fit. Remedy: spend "
+            "more, or leave {column} out."
+        ),
         "rare reference": (
             "{names} not given: {count} have the level {level!r}, with which {factor} compares the others (released "
             "count, std err {sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows with the level were "
@@ -317,6 +322,7 @@ SYMPTOMS = (
     "weak direction",
     "noise to signal",
     "rare level",
+    "rare number",
     "rare reference",
     "rare contrast",
     "hidden level",

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from privstats.losses.base import Loss
 from privstats.numerics.law import FloatArray
 
+AT_END = 1 - 2.0**-20  # smallest number that counts as 1, for numbers with errors of rounding
+
 
 class RowBlock(Protocol):
     """Interface of a block of rows, for functions of a row."""
@@ -445,17 +447,38 @@ class One:
 
 
 @dataclass(frozen=True, eq=False)
-class AtLevels:
-    """Whether the row's levels in all factors belong to given sets of levels.
+class EndOf:
+    """Index of the part of its range in which a number z'column of a row z lies, and the row's weight if asked for.
 
-    `kept` has a mask of levels for each factor; None in place of a mask means all levels of the factor.
+    The number lies in [-1, 1]. The index is 0 at the lower end -1, 2 at the upper end 1, and 1 between the ends.
+    """
+
+    column: FloatArray
+    weighted: bool = False
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        number = block.times(self.column[:, None])[:, 0]
+        index = np.where(number <= -AT_END, 0.0, np.where(number >= AT_END, 2.0, 1.0))
+        return np.column_stack([index, block.weight] if self.weighted else [index])
+
+
+@dataclass(frozen=True, eq=False)
+class AtLevels:
+    """Whether the row's levels in all factors belong to given sets of levels, and given numbers of the row equal 1.
+
+    `kept` has a mask of levels for each factor; None in place of a mask means all levels of the factor. The numbers are
+    z'M for a row z, with M in the field `ends` (None for no numbers); no number exceeds 1.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]
+    ends: FloatArray | None = None
 
     def __call__(self, block: RowBlock) -> NDArray[np.bool_]:
         keep = np.ones(len(block.present), dtype=np.bool_)
         for codes, kept in zip(block.codes, self.kept, strict=True):
             if kept is not None:
                 keep &= kept[codes]
+        if self.ends is not None:
+            for number in block.times(self.ends).T:
+                keep &= number >= AT_END
         return keep

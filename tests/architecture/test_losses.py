@@ -209,7 +209,10 @@ REGRESSIONS = {
     "LevelWeight": [rows.LevelWeight(0)],
     "Weight": [rows.Weight()],
     "One": [rows.One()],
-    "AtLevels": [rows.AtLevels((np.array([True, False, True]),))],
+    "EndOf": [rows.EndOf(np.eye(WIDTH)[1], weighted) for weighted in (False, True)],
+    "AtLevels": [
+        rows.AtLevels((np.array([True, False, True]),), ends) for ends in (np.zeros((WIDTH, 0)), -np.eye(WIDTH)[:, 1:2])
+    ],
     "OfTransformed": [psi.OfTransformed(rows.Linear(Q), psi.Standardized(0.1, 0.3, 3.0))],
     "Within": [psi.Within(THETA, (0.1, 0.5, 1.0))],
     "BinOfResidual": [psi.BinOfResidual(THETA, -0.5, 0.1)],

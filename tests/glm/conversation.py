@@ -53,6 +53,7 @@ class Design:
     zero_to_one: bool = False
     response: str = "y"
     recoded: object = None
+    domain: dict = field(default_factory=dict)
 
     @property
     def columns(self):
