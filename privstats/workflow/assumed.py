@@ -119,18 +119,19 @@ def assumed_rows(
     like: pd.DataFrame | None,
     residual: float | None,
     assumed: Assumption,
-) -> BlockRows:
-    """Return the rows from which interval widths are forecast, mapped by the design.
+) -> tuple[BlockRows, int]:
+    """Return the rows from which interval widths are forecast, mapped by the design, and their number.
 
-    If all columns of the response have hints, the response is simulated from these hints, independently of the
-    predictors.
+    With privacy units, the number is the number of units. If all columns of the response have hints, the response is
+    simulated from these hints, independently of the predictors.
 
     Parameters
     ----------
     design : Design
         Map from rows to the columns of the model.
     neighbors : Neighbors
-        Neighbouring relation; if it names a privacy unit, every row is a separate unit.
+        Neighbouring relation. If it names a privacy unit, rows of `like` belong to the units that they name; simulated
+        rows, and rows without a column of this name, are separate units.
     n : int
         Planned number of rows.
     like : DataFrame, optional
@@ -160,12 +161,14 @@ def assumed_rows(
         drawn = usual_rows(design.domain, design.reads, assumed.hints)
         # the same simulated rows for every n, so that the forecast interval widths change little with n
         frame = drawn.head(max(n, 1))
-    if neighbors.unit is not None:
-        frame = frame.assign(**{neighbors.unit: range(len(frame))})
+    unit = neighbors.unit
+    if unit is not None and (like is None or unit not in frame):
+        frame = frame.assign(**{unit: range(len(frame))})
+    many = len(frame) if unit is None else int(frame[unit].nunique())
     known = like is not None or _is_known(design, assumed.hints)
     if regression and (not known or residual is not None):
         frame, design = _with_response(frame, design, residual, assumed)
-    return BlockRows(Frame(frame), design, neighbors, b"forecast")
+    return BlockRows(Frame(frame), design, neighbors, b"forecast"), many
 
 
 def _with_response(

@@ -75,10 +75,10 @@ class Expected:
 
 
 class Forecast(Conversation):
-    """Simulated answers to queries of the data, from synthetic rows that represent `n` rows, with public random noise.
+    """Simulated answers to queries of the data, from synthetic rows that represent more rows, with public random noise.
 
-    Sums over the synthetic rows are multiplied by n / (number of synthetic rows). An answer that is not a sum plus
-    noise is the mean of several releases.
+    Sums over the synthetic rows are multiplied by `times`. An answer that is not a sum plus noise is the mean of
+    several releases.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class Forecast(Conversation):
         The synthetic rows.
     planned : iterable of Planned
         Queries with their mechanisms and budgets.
-    n : float
-        Number of rows that the synthetic rows represent.
+    times : float
+        Number of rows (or privacy units) that a synthetic row (or unit) represents.
     fit : int
         Number (identifier) of the simulated fit. Fits with different numbers have independent noise. If only the budget
         differs, the noise is the same except for its scale.
@@ -100,13 +100,13 @@ class Forecast(Conversation):
         self,
         rows: BlockRows,
         planned: Iterable[Planned],
-        n: float,
+        times: float,
         fit: int,
         said: dict[Any, Release] | None = None,
     ) -> None:
         planned = tuple(planned)
         super().__init__(rows, planned, lambda kind, label: public_stream(-3))
-        self._n, self._factor, self._said = n, n / max(1, rows.source.n), {} if said is None else said
+        self._factor, self._said = times, {} if said is None else said
         self._streams = {one.label: -1000 * (fit + 1) - place for place, one in enumerate(planned)}
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
@@ -149,7 +149,7 @@ class Forecast(Conversation):
         way = question.label, by, promise, question.within, relation, seen
         if way not in self._said:
             once, given = self._rows.source.n, promise
-            many = max(once, round(self._n))
+            many = max(once, round(once * self._factor))
             # k copies of the rows at budget eps give the same density as one copy at budget k eps: if G is the sum over
             # one copy, the density is proportional to exp(-eps |k G|) = exp(-(k eps) |G|)
             if isinstance(by, KNGQuantile | ExponentialQuantile):
@@ -270,11 +270,11 @@ def expected(
         Function of the widths in the fits so far and the names of the terms. It returns whether more simulated fits are
         unnecessary; a width is infinite if the interval is not reported.
     """
-    rows = assumed_rows(public.design, neighbors, n, like, residual, assumed)
+    rows, many = assumed_rows(public.design, neighbors, n, like, residual, assumed)
     branches, tables, said = dict[int, str | None](), dict[int, FloatArray](), dict[Any, Release]()
     while True:
         fit = fits[len(tables)] if len(tables) < len(fits) else len(tables)
-        ask = Forecast(rows, planned, n, fit, said)
+        ask = Forecast(rows, planned, n / max(1, many), fit, said)
         estimate = converse(ask, public)
         tables[fit], branches[fit] = _expected(estimate), ask.chosen
         widths = {fit: table[:, OF_WIDTH] for fit, table in tables.items()}

@@ -177,3 +177,24 @@ def test_the_share_of_a_condition_is_hinted_by_its_name_in_the_formula():
     assert np.median(spread[1] / spread[0]) == pytest.approx(2, rel=0.1)
     with pytest.raises(ps.DomainError, match=r"does not declare 'I\(zz > 0\)'"):
         log.hint("I(zz > 0)", shares={1: 0.1})
+
+
+@pytest.mark.parametrize(("verb", "formula"), [("lm", "y ~ x"), ("glm", "b ~ x"), ("rq", "y ~ x")])
+def test_rows_that_stand_for_the_data_belong_to_the_persons_that_they_name(verb, formula):
+    """Taken for a person each, the rows of persons with up to 8 rows gave forecasts 1.4 to 2.3 times too long."""
+
+    def people(persons, seed):
+        rng = np.random.default_rng(seed)
+        many = rng.integers(1, 9, persons)
+        x, own = np.repeat(rng.uniform(-1, 1, persons), many), np.repeat(rng.normal(size=persons), many)
+        eta = own + x + 0.01 * rng.normal(size=len(x))
+        y = (eta + rng.normal(size=len(x))).clip(-8, 8)
+        return pd.DataFrame({"who": np.repeat(np.arange(persons), many), "x": x, "y": y, "b": (eta > 0).astype(int)})
+
+    known = {"domain": {"x": (-1, 1), "y": (-8, 8), "b": [0, 1]}, "unit": "who", "rows_per_unit": 8, "eps": 4.0}
+    wide = ps.plan(verb, formula, 6000, **known).expected(like=people(2000, 1))["width"]
+    data, widths = people(6000, 2), []
+    for seed in range(3):
+        low, high = getattr(ps, f"dp_{verb}")(formula, data, rng=seed, **known).conf_int().to_numpy().T
+        widths.append(high - low)
+    assert np.abs(np.log(wide / np.median(widths, axis=0))).max() < np.log(1.25)
