@@ -193,6 +193,13 @@ def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "w": w, "y": x + 0.5 * w + rng.normal(size=n)})
 
 
+def levels_alone(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a factor of three levels, the only predictor, and a response in a small part of its bounds."""
+    g = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    y = 50 + np.array([0.0, 2.0, -3.0])[g] + rng.normal(size=n)
+    return pd.DataFrame({"g": np.array([*"abc"])[g], "y": y.clip(0, 100)})
+
+
 def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a rare binary outcome, for a fit by least squares."""
     X = rng.uniform(-1, 1, (n, 3))
@@ -421,6 +428,10 @@ CASES = {
     ),
     "rare_ones": Case(
         lm(rare_ones, "y ~ x + w", {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}),
+        promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
+    ),
+    "levels_alone": Case(
+        lm(levels_alone, "y ~ C(g)", {"g": [*"abc"], "y": (0, 100)}),
         promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
     ),
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),

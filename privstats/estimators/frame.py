@@ -554,7 +554,7 @@ def ranked_scales(
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
         if j == box.c:  # the quantile misses rare large responses; the scale of stage 0 gives a further lower limit
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
-            new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - wrong[j], 0.0))))
+            new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - VISIBLE * wrong[j], 0.0))))
         else:
             wrong[j] = np.inf
         if new < scale[j]:
