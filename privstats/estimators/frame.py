@@ -5,6 +5,7 @@ The release of scales is stage 0 of a fit. All values in this module are public 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -246,15 +247,16 @@ class PublicBox:
         if self.intercept is None:
             return []
         columns, made = self.design.columns, {j for three in self.products for j in three}
-        parts = [part for name in columns for part in product_parts(name) if len(product_parts(name)) > 1]
         low, high = (np.asarray(self.design.centers + end * self.design.halves) for end in (-1, 1))
-        coded = {j for factor in self.design.factors for j in factor.columns}
-        free = [
-            j
-            for j in self.slopes
-            if j not in coded | made and columns[j] not in parts and columns[j] in self.design.domain
-        ]
-        return [j for j in free if low[j] == 0 and high[j] == 1 and self.design.declared_scales[j] == 1]
+        made |= {j for factor in self.design.factors for j in factor.columns}
+        found = []
+        for j in (j for j in self.slopes if j not in made and columns[j] in self.design.domain):
+            alone = not any(
+                re.search(rf"(?<!\w){re.escape(columns[j])}(?!\w)", other) for other in columns if other != columns[j]
+            )
+            if alone and low[j] == 0 and high[j] == 1 and self.design.declared_scales[j] == 1:
+                found.append(j)
+        return found
 
     def at_ends(self, ends: Sequence[tuple[int, float]]) -> FloatArray:
         """Return the matrix M for which z'M is 1 where a row z has given values, -1 or 1, in some columns."""

@@ -165,9 +165,10 @@ class KeptLevels:
         return of_levels + sum(max(one.others, 0.0) for one in self.ends)
 
     @property
-    def parts_out(self) -> int:
-        """Number of released counts of rows that are left out."""
-        return sum(int((~kept).sum()) for kept in self.kept) + len(self.ends)
+    def left_out_sd(self) -> float:
+        """Largest noise sd of the released number of rows that are left out."""
+        levels = sum(int((~kept).sum()) for kept in self.kept)
+        return float(np.sqrt(levels * self.sd**2 + sum(one.sd**2 for one in self.ends)))
 
     def of_kept(self, scales: Scales) -> Scales:
         """Return the scales of columns with columns that are constant in the kept rows centred at the constant."""
@@ -218,11 +219,7 @@ def readable_levels(
     rare = [j for j, one in numbers.items() if ask.decide(one.label, bool(worth and few[j] < RARE_NUMBER * needed))]
     released = ask.together([(one, by.counts) for one in (*(questions[k] for k in asked), *(numbers[j] for j in rare))])
     releases = dict(zip(asked, released, strict=False))
-    ends = [
-        found
-        for j, one in zip(rare, released[len(asked) :], strict=True)
-        if (found := kept_end(j, one, RARE_NUMBER * needed))
-    ]
+    ends = [found for j, one in zip(rare, released[len(asked) :], strict=True) if (found := kept_end(j, one, needed))]
     counts = [releases[k].value if k in releases else count for k, (count, _) in enumerate(known)]
     sds = [
         np.sqrt(releases[k].law.variance()) if k in releases else np.zeros(len(count)) for k, count in enumerate(counts)
@@ -250,7 +247,7 @@ def readable_levels(
         ridge=ridge_of_rare(box, two_ended, scales.rows),
         needed=needed,
         needed_levels=least,
-        sd=max([float(sd.max(initial=0.0)) for sd in sds] + [one.sd for one in ends], default=0.0),
+        sd=max((float(sd.max(initial=0.0)) for sd in sds), default=0.0),
         sds=tuple(sds[k] if k in releases else sd for k, (_, sd) in enumerate(known)),
         least=max(min(smallest, default=np.inf), 1.0),
         rare_values=tuple((j, rows) for j, rows in two_ended if j < box.c and rows < needed),
@@ -360,13 +357,14 @@ def kept_end(j: int, counts: Release, needed: float) -> KeptEnd | None:
     counts : Release
         Numbers of rows at 0, between 0 and 1, and at 1.
     needed : float
-        Number of rows with another value from which on the column's coefficient can be estimated.
+        Number of rows with another value that suffices to estimate the column's coefficient.
     """
     low, _, high = counts.value
     variance = np.asarray(counts.law.variance())
     usual = 0 if low >= high else 2
     others, sd = float(counts.value.sum() - counts.value[usual]), float(np.sqrt(variance.sum() - variance[usual]))
-    return KeptEnd(j, usual - 1.0, others, sd) if others < needed + VISIBLE * sd else None
+    few = others < min(RARE_NUMBER * needed + VISIBLE * sd, needed)
+    return KeptEnd(j, usual - 1.0, others, sd) if few else None
 
 
 def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:

@@ -123,8 +123,8 @@ class Problem:
         The total is `number`. With privacy units (persons), `number` is only an upper bound of the total, because a
         unit may have no row that is used.
         """
-        out, released = self.levels.parts_out, self.sizes.released
-        sd = float(np.hypot(released[1] if released else 0.0, self.levels.sd * out**0.5))
+        released = self.sizes.released
+        sd = float(np.hypot(released[1] if released else 0.0, self.levels.left_out_sd))
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:

@@ -41,7 +41,7 @@ class RowBlock(Protocol):
 
 def once(block: RowBlock, function: Callable[..., FloatArray], *public: Any) -> FloatArray:
     """Return ``function(block, *public)``, computed once for all queries of a pass; the array is read-only."""
-    key = (function, *(np.asarray(one).tobytes() for one in public))
+    key = (function, *(np.asarray(one, dtype=float).tobytes() for one in public))
     if key not in block.shared:
         block.shared[key] = function(block, *public)
         block.shared[key].flags.writeable = False

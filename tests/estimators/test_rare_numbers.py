@@ -109,6 +109,10 @@ def test_the_estimates_are_those_of_the_rows_that_stay():
         ("y ~ x * d", []),
         ("y ~ x + d:C(g)", []),
         ("y ~ x + d + I(d ** 2)", []),
+        ("y ~ x + d + I(d * w)", []),
+        ("y ~ x + d + np.sqrt(d)", []),
+        ("y ~ x + d + I(w + d)", []),
+        ("y ~ x + d + I(w + 1)", ["d"]),
         ("y ~ 0 + x + d", []),
         ("y ~ x + bs(d, knots=[0.5])", []),
         ("y ~ x + C(b)", []),
@@ -128,3 +132,11 @@ def test_the_directions_that_constant_columns_hide_are_those_of_their_rows():
     row[[0, j]] = 1.0, -1.0
     assert hidden.shape == (box.c, 1) and np.allclose(row @ hidden, 0) and abs(hidden[j, 0]) > 0.5
     assert (box.at_ends([(j, -1.0)]).T @ np.eye(box.width)[:, j] == -1).all()
+
+
+def test_the_noise_of_a_level_is_not_that_of_a_number():
+    data = rows(ones(0.002)).assign(h=np.where(np.random.default_rng(4).uniform(size=N) < 0.004, "r", "s"))
+    for seed in range(4):
+        fit = ps.dp_lm("y ~ x + d + C(h)", data, 2.0, domain={**DOMAIN, "h": ["s", "r"]}, rng=seed, mech="objpert")
+        by = {one.key: float(one.text.split("std err ")[1].split(")")[0]) for one in fit.notes if "std err" in one.text}
+        assert {"rare number", "rare level"} <= set(by) and by["rare level"] < 0.8 * by["rare number"]
