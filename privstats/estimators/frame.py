@@ -242,21 +242,24 @@ class PublicBox:
         return np.column_stack([*parts, np.eye(self.c)[:, sorted(left)]])
 
     @cached_property
-    def zero_to_one(self) -> list[int]:
-        """Positions of numeric columns of the data with bounds 0 and 1 that no other column is made of."""
+    def from_zero(self) -> list[int]:
+        """Positions of numeric columns of the data with a lower bound of 0 that no other column is made of."""
         if self.intercept is None:
             return []
         columns, made = self.design.columns, {j for three in self.products for j in three}
-        low, high = (np.asarray(self.design.centers + end * self.design.halves) for end in (-1, 1))
         made |= {j for factor in self.design.factors for j in factor.columns}
-        found = []
+        lowest, found = np.asarray(self.design.centers - self.design.halves), []
         for j in (j for j in self.slopes if j not in made and columns[j] in self.design.domain):
-            alone = not any(
-                re.search(rf"(?<!\w){re.escape(columns[j])}(?!\w)", other) for other in columns if other != columns[j]
-            )
-            if alone and low[j] == 0 and high[j] == 1 and self.design.declared_scales[j] == 1:
+            name = re.compile(rf"(?<!\w){re.escape(columns[j])}(?!\w)")
+            alone = not any(name.search(other) for other in columns if other != columns[j])
+            if alone and lowest[j] == 0 and self.design.declared_scales[j] == 1:
                 found.append(j)
         return found
+
+    @cached_property
+    def zero_to_one(self) -> list[int]:
+        """Positions of the columns in `from_zero` with an upper bound of 1."""
+        return [j for j in self.from_zero if self.design.halves[j] == 0.5]
 
     def at_ends(self, ends: Sequence[tuple[int, float]]) -> FloatArray:
         """Return the matrix M for which z'M is 1 where a row z has given values, -1 or 1, in some columns."""

@@ -5,7 +5,7 @@ The choice is stage L of a fit, after the release of scales (stage 0). All value
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import listed
-from privstats.estimators.base import Noises
+from privstats.estimators.base import Noises, sd_of
 from privstats.estimators.constants import HELD_LEAST, MOST_LEFT_OUT, RARE_NUMBER, TWO_ENDED, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
@@ -21,7 +21,7 @@ from privstats.inference.estimate import Estimate, product_parts
 from privstats.inference.matrix import HIDDEN
 from privstats.inference.notes import UNKNOWN_ROWS, Note, about_rows, note
 from privstats.inference.tables import PointEstimate
-from privstats.losses.rows import AtLevels, EndOf, Level, LevelWeight
+from privstats.losses.rows import AtLevels, Level, LevelWeight, OffEnds
 from privstats.numerics.law import FloatArray
 from privstats.privacy.release import Release
 from privstats.sets.cells import ByCell, Cells
@@ -49,7 +49,7 @@ class LevelConstant:
 
 @dataclass(frozen=True, eq=False)
 class KeptEnd:
-    """A numeric column with declared bounds 0 and 1 that has the same value, 0 or 1, in nearly all rows.
+    """A numeric column with a lower bound of 0 that has the same value, one of its bounds, in nearly all rows.
 
     All other rows are left out of the fit.
 
@@ -58,7 +58,7 @@ class KeptEnd:
     column : int
         Position of the column.
     end : float
-        Value of the column in the kept rows, scaled to [-1, 1]: -1 for the value 0, 1 for the value 1.
+        Value of the column in the kept rows, scaled to [-1, 1]: -1 for the value 0, 1 for the upper bound.
     others, sd : float
         Released number of all other rows, and its noise sd.
     """
@@ -152,7 +152,7 @@ class KeptLevels:
 
     @property
     def rarest(self) -> float:
-        """Smallest count of a factor level, or of a value 0 or 1, left out of the fit; inf if all rows are kept."""
+        """Smallest count of a factor level, or of rare values, left out of the fit; inf if all rows are kept."""
         pairs = zip(self.counts, self.kept, strict=True)
         of_levels = [float(count[~kept].min(initial=np.inf)) for count, kept in pairs]
         return min([*of_levels, *(one.others for one in self.ends)], default=np.inf)
@@ -214,12 +214,14 @@ def readable_levels(
     clear = [bool((count > one + HIDDEN * sd).all()) for (count, sd), one in zip(known, least, strict=True)]
     questions = {k: level_question(box, k, share_of) for k, factor in enumerate(factors) if factor.used and intervals}
     asked = [k for k, question in questions.items() if ask.decide(question.label, worth and not clear[k])]
-    numbers = {j: end_question(box, j, share_of) for j in box.zero_to_one if intervals}
-    few = {j: (scales.rows * (1 - abs(scales.center[j])) - scales.sd[j]) / 2 for j in numbers}
-    rare = [j for j, one in numbers.items() if ask.decide(one.label, bool(worth and few[j] < RARE_NUMBER * needed))]
-    released = ask.together([(one, by.counts) for one in (*(questions[k] for k in asked), *(numbers[j] for j in rare))])
+    rare = rare_numbers(box, scales, needed) if worth else []
+    question = end_question(box, rare or box.from_zero, share_of)
+    look = bool(box.from_zero and intervals) and ask.decide(question.label, bool(rare))
+    released = ask.together(
+        [(one, by.counts) for one in (*(questions[k] for k in asked), *([question] if look else []))]
+    )
     releases = dict(zip(asked, released, strict=False))
-    ends = [found for j, one in zip(rare, released[len(asked) :], strict=True) if (found := kept_end(j, one, needed))]
+    ends = kept_ends(rare or box.from_zero, released[-1], needed) if look else []
     counts = [releases[k].value if k in releases else count for k, (count, _) in enumerate(known)]
     sds = [
         np.sqrt(releases[k].law.variance()) if k in releases else np.zeros(len(count)) for k, count in enumerate(counts)
@@ -309,7 +311,7 @@ def with_most_rows(
 ) -> tuple[tuple[NDArray[np.bool_], ...], list[KeptEnd]]:
     """Return masks of the levels to keep, and the columns to hold constant, so that kept rows represent the population.
 
-    Levels with too few rows, and rows with a rare value 0 or 1, are left out in ascending order of their counts, as
+    Levels with too few rows, and rows with rare values of a number, are left out in ascending order of their counts, as
     long as the left-out parts together contain at most the share `MOST_LEFT_OUT` of the rows. The coefficients of rare
     levels that are kept are reported only if the noise of the Hessian allows it.
 
@@ -320,7 +322,7 @@ def with_most_rows(
     kept : tuple of ndarray of bool
         For each factor, a mask of the levels with enough rows for this budget.
     ends : list of KeptEnd
-        Columns with a value 0 or 1 in too few rows for this budget.
+        Columns with other values than one of their bounds in too few rows for this budget.
     rows : float
         Number of all rows.
     """
@@ -336,35 +338,43 @@ def with_most_rows(
     return tuple(masks[: len(kept)]), [e for e, mask in zip(ends, masks[len(kept) :], strict=True) if not mask.all()]
 
 
-def end_question(box: PublicBox, j: int, share_of: tuple[str, ...]) -> Sum:
-    """Return the optional query for counts of rows (or sums of weights) with a column at 0, between 0 and 1, and at 1.
+def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
+    """Return numeric columns that may have the same value, one of their bounds, in nearly all rows.
 
-    The column has the position j.
+    If a column has a lower bound of 0, the number of rows in which it is not 0 is at least its sum over its upper bound
+    (and likewise at the upper bound). A column is returned if this number may be below the share `RARE_NUMBER` of what
+    a level needs, and if its variance is below its noise. Columns with the bounds 0 and 1 are returned in any case.
     """
-    weighted = bool(box.design.weighted)
-    within: Cells | ByCell = ByCell(Fractions(1), 3) if weighted else Cells(3)
-    of = EndOf(np.eye(box.width)[j], weighted)
-    return Sum("rare values", of, within, item=f"of {box.design.names[j]}", within_share_of=share_of)
+    narrow = scales.scale**2 < HIDDEN * scales.wrong
+    least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
+    few = least / 2 < RARE_NUMBER * needed
+    return [j for j in box.from_zero if few[j] and (narrow[j] or j in box.zero_to_one)]
 
 
-def kept_end(j: int, counts: Release, needed: float) -> KeptEnd | None:
-    """Return the value 0 or 1 of a column that nearly all rows have, from released counts; None if the others suffice.
+def end_question(box: PublicBox, columns: Sequence[int], share_of: tuple[str, ...]) -> Sum:
+    """Return the optional query for numbers of rows with some columns off their lower, and off their upper bounds."""
+    of, within = OffEnds(np.eye(box.width)[:, list(columns)]), Fractions(2 * max(len(columns), 1))
+    return Sum("rare values", of, within, within_share_of=share_of)
+
+
+def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[KeptEnd]:
+    """Return the columns that have the same value, one of their bounds, in nearly all rows.
 
     Parameters
     ----------
-    j : int
-        Position of the column.
+    columns : sequence of int
+        Positions of the columns.
     counts : Release
-        Numbers of rows at 0, between 0 and 1, and at 1.
+        Numbers of rows with these columns off their lower bounds, then off their upper bounds.
     needed : float
-        Number of rows with another value that suffices to estimate the column's coefficient.
+        Number of rows with another value that suffices to estimate a column's coefficient.
     """
-    low, _, high = counts.value
-    variance = np.asarray(counts.law.variance())
-    usual = 0 if low >= high else 2
-    others, sd = float(counts.value.sum() - counts.value[usual]), float(np.sqrt(variance.sum() - variance[usual]))
-    few = others < min(RARE_NUMBER * needed + VISIBLE * sd, needed)
-    return KeptEnd(j, usual - 1.0, others, sd) if few else None
+    found, sd = [], sd_of(counts.law)
+    for j, above, below in zip(columns, *np.split(counts.value, 2), strict=True):
+        others = float(min(above, below))
+        if others < min(RARE_NUMBER * needed + VISIBLE * sd, needed):
+            found.append(KeptEnd(j, -1.0 if above <= below else 1.0, others, sd))
+    return found
 
 
 def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
@@ -467,7 +477,8 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
     for one in levels.ends:
         gone = np.linalg.norm(to_users @ box.null_space(None, [(one.column, one.end)]), axis=1) > UNSEEN
         hidden = [name for name, lost in zip(names, gone, strict=True) if lost]
-        what = {"value": int(one.end > 0), "column": f"'{names[one.column]}'", "count": about_rows(one.others)}
+        bounds = box.design.centers[one.column] + one.end * box.design.halves[one.column]
+        what = {"value": f"{bounds:g}", "column": f"'{names[one.column]}'", "count": about_rows(one.others)}
         notes.append(note("rare number", hidden, **what, sd=one.sd, needed=levels.needed, budget="this budget"))
     return tuple(notes)
 

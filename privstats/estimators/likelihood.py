@@ -63,14 +63,14 @@ ROUNDS, CONVERGED = 20, 1e-3  # removal of a ridge: largest number of iterations
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.03, "scales of the offset": 0.01, "levels": 0.14,
-        "rare values": 0.14, "scales again": 0.05,
+        "rare values": 0.10, "scales again": 0.05,
         "coarse matrix": 0.07, "second matrix": 0.05,
         "first step": 0.06, "second step": 0.07, "step sizes": 0.035, "score sizes": 0.06, "score": 0.53,
         "leverages": 0.02, "hessian": 0.12, "meat": 0.10,
     },
     "pure": {
         "units": 0.02, "scales": 0.05, "scales of the offset": 0.02, "levels": 0.14,
-        "rare values": 0.14, "scales again": 0.06,
+        "rare values": 0.10, "scales again": 0.06,
         "coarse matrix": 0.09, "second matrix": 0.07,
         "first step": 0.09, "second step": 0.10, "step sizes": 0.08, "score sizes": 0.08, "score": 0.32,
         "leverages": 0.03, "hessian": 0.14, "meat": 0.05,

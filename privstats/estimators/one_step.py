@@ -483,7 +483,7 @@ class OneStep(Problem, ABC):
             freedom=meat.freedom,
             meat_noise=meat.noise,
             per_eta=self.per_eta,
-            numeric=NumericColumns.of(self.box.design),
+            numeric=NumericColumns.of(self.box.design).without([one.column for one in self.levels.ends]),
         )
         equation, held = self.without_hidden_levels(equation)
         facts = {"clipped_share": lengths.clipped_share(clip.radius), **doubts.facts, **self.sizes.diagnostics}

@@ -53,7 +53,7 @@ from privstats.sets.weighted_losses import WeightedLosses
 
 SHARES = {
     "units": 0.02, "scales": 0.05, "scales of the offset": 0.02, "levels": 0.14,
-    "rare values": 0.14, "scales again": 0.06,
+    "rare values": 0.10, "scales again": 0.06,
     "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip

@@ -91,14 +91,14 @@ from privstats.sets.weighted_losses import WeightedLosses
 
 STEPS: Mapping[str, Mapping[str, float]] = {
     "normal": {
-        "units": 0.02, "scales": 0.02, "levels": 0.14, "rare values": 0.14, "scales again": 0.05,
+        "units": 0.02, "scales": 0.02, "levels": 0.14, "rare values": 0.10, "scales again": 0.05,
         "coarse matrix": 0.06, "second matrix": 0.05,
         "residual scale": 0.05, "first step": 0.07, "first hessian": 0.03, "second step": 0.09, "leverages": 0.04,
         "first score": 0.09, "score sizes": 0.08, "score": 0.38, "atom": 0.01, "hessian": 0.14, "density": 0.02,
         "meat": 0.08, "equal responses": 0.02,
     },
     "pure": {
-        "units": 0.02, "scales": 0.03, "levels": 0.14, "rare values": 0.14, "scales again": 0.06,
+        "units": 0.02, "scales": 0.03, "levels": 0.14, "rare values": 0.10, "scales again": 0.06,
         "coarse matrix": 0.07, "second matrix": 0.07,
         "residual scale": 0.06, "first step": 0.08, "first hessian": 0.04, "second step": 0.09, "leverages": 0.04,
         "first score": 0.09, "score sizes": 0.08, "score": 0.30, "atom": 0.01, "hessian": 0.14, "density": 0.02,
@@ -106,7 +106,7 @@ STEPS: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 PERTURBED = {
-    "units": 0.02, "scales": 0.06, "levels": 0.14, "rare values": 0.14, "scales again": 0.06,
+    "units": 0.02, "scales": 0.06, "levels": 0.14, "rare values": 0.10, "scales again": 0.06,
     "coarse matrix": 0.11, "second matrix": 0.07, "residual scale": 0.07,
     "leverages": 0.05, "coefficients": 0.16,
     "first score": 0.07, "score sizes": 0.06, "score": 0.28, "atom": 0.01, "hessian": 0.16, "density": 0.03,

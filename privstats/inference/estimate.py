@@ -137,6 +137,10 @@ class NumericColumns:
         written = ((j, *(at[part] for part in parts if part in at)) for j, parts in products.items())
         return cls(tuple(left), intercept, (*design.products, *written))
 
+    def without(self, constant: Sequence[int]) -> NumericColumns:
+        """Return the numeric columns without those at some positions, which are constant in the rows of the fit."""
+        return replace(self, positions=tuple(j for j in self.positions if j not in constant))
+
 
 def product_parts(name: str) -> list[str]:
     """Return the names of the columns that are multiplied in a product column; for any other column, its own name.

@@ -447,19 +447,18 @@ class One:
 
 
 @dataclass(frozen=True, eq=False)
-class EndOf:
-    """Index of the part of its range in which a number z'column of a row z lies, and the row's weight if asked for.
+class OffEnds:
+    """For each number z'M of a row z: the row's weight if the number is not -1, else 0; then the same for the value 1.
 
-    The number lies in [-1, 1]. The index is 0 at the lower end -1, 2 at the upper end 1, and 1 between the ends.
+    M is the field `matrix`, with one column for each number; the numbers lie in [-1, 1].
     """
 
-    column: FloatArray
-    weighted: bool = False
+    matrix: FloatArray
 
-    def __call__(self, block: RowBlock) -> FloatArray:
-        number = block.times(self.column[:, None])[:, 0]
-        index = np.where(number <= -AT_END, 0.0, np.where(number >= AT_END, 2.0, 1.0))
-        return np.column_stack([index, block.weight] if self.weighted else [index])
+    def __call__(self, block: RowBlock) -> NDArray[Any]:
+        numbers = block.times(self.matrix)
+        off = np.column_stack([numbers > -AT_END, numbers < AT_END])
+        return off if block.weights is None else off * block.weight[:, None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ RELEASED = {  # descriptions of the releases, by the name of the query
     "rows": "number of rows used",
     "units": "number of units used",
     "levels": "number of rows at each level",
-    "rare values": "number of rows with another value than 0, or 1",
+    "rare values": "number of rows with another value than a bound",
     "scales": "mean and std dev of each column",
     "response square": "std dev of the response",
     "narrow scales": "median and scale of columns with wide bounds",

@@ -209,7 +209,7 @@ REGRESSIONS = {
     "LevelWeight": [rows.LevelWeight(0)],
     "Weight": [rows.Weight()],
     "One": [rows.One()],
-    "EndOf": [rows.EndOf(np.eye(WIDTH)[1], weighted) for weighted in (False, True)],
+    "OffEnds": [rows.OffEnds(np.eye(WIDTH)[:, 1:3])],
     "AtLevels": [
         rows.AtLevels((np.array([True, False, True]),), ends) for ends in (np.zeros((WIDTH, 0)), -np.eye(WIDTH)[:, 1:2])
     ],

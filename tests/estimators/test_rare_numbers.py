@@ -1,4 +1,4 @@
-"""Rows with a rare value of a number declared from 0 to 1 are left out, like rows at a rare level."""
+"""Rows with rare values of a number that is 0 in all other rows are left out, like rows at a rare level."""
 
 import numpy as np
 import pandas as pd
@@ -122,6 +122,7 @@ def test_the_estimates_are_those_of_the_rows_that_stay():
 def test_only_columns_of_the_data_with_bounds_0_and_1_are_looked_at(formula, found):
     box = PublicBox(bind_regression(formula, Domain(DOMAIN)))
     assert [box.design.names[j] for j in box.zero_to_one] == found
+    assert {*found} <= {box.design.names[j] for j in box.from_zero} <= {*found, "w", "m"}
 
 
 def test_the_directions_that_constant_columns_hide_are_those_of_their_rows():
@@ -140,3 +141,17 @@ def test_the_noise_of_a_level_is_not_that_of_a_number():
         fit = ps.dp_lm("y ~ x + d + C(h)", data, 2.0, domain={**DOMAIN, "h": ["s", "r"]}, rng=seed, mech="objpert")
         by = {one.key: float(one.text.split("std err ")[1].split(")")[0]) for one in fit.notes if "std err" in one.text}
         assert {"rare number", "rare level"} <= set(by) and by["rare level"] < 0.8 * by["rare number"]
+
+
+@pytest.mark.parametrize("name", ["lm", "logit", "rq"])
+def test_beside_an_amount_that_is_nearly_always_zero_the_other_terms_are_given(name, monkeypatch):
+    amounts = ones(0.01) * np.random.default_rng(6).exponential(2.0, N)
+    data, known = rows(amounts.clip(0, 10)), {"domain": {**DOMAIN, "d": (0, 10)}, "eps": 1.0}
+    fits = [CALLS[name](data, rng=seed, **known) for seed in range(5)]
+    assert sum(fit.params.drop("d").notna().all() for fit in fits) >= 4 and all(
+        np.isnan(fit.params["d"]) for fit in fits
+    )
+    assert sum("have a value other than 0 in 'd'" in note_of(fit).text for fit in fits if note_of(fit)) >= 4
+    monkeypatch.setattr(levels, "RARE_NUMBER", -np.inf)
+    before = [CALLS[name](data, rng=seed, **known) for seed in range(5)]
+    assert sum(np.isfinite(length(fit)) for fit in before) <= 1

@@ -32,7 +32,7 @@ FIELDS = {
     "length": 200, "steps": "sweeps", "cure": "add delta=1e-6", "question": "", "delta": 1e-6, "eps": 1.0,
     "call": "dp_lm(..., eps=1, delta=1e-6)", "level": "a", "factor": "C(g)", "factors": "'sex'", "column": "sex",
     "weights": "w", "largest": 1000.0, "mean": 1.2, "low": 10.0, "high": 10.5, "each": 1.9,
-    "origin": "2020-01-01", "value": 0, "part": "40%", "idle": 1, "noise": "The noise has a std dev of 0.01 in 'x'.",
+    "origin": "2020-01-01", "value": "0", "part": "40%", "idle": 1, "noise": "The noise has a std dev of 0.01 in 'x'.",
 }  # fmt: skip
 keys = pytest.mark.parametrize("key", NOTES)
 
