@@ -20,7 +20,7 @@ def rows(seed):
     return pd.DataFrame({"x": x, "g": np.array(LEVELS)[g], "y": y, "z": z})
 
 
-@pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}])
+@pytest.mark.parametrize("budget", [{"eps": 2.0}, {"mu": 1.0}])  # at eps = 1 medians are 0.3 to 8 times as precise
 @pytest.mark.parametrize(
     ("verb", "response", "truth"),
     [
