@@ -200,6 +200,12 @@ def levels_alone(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"g": np.array([*"abc"])[g], "y": y.clip(0, 100)})
 
 
+def cubic(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a cubic mean, whose powers are nearly collinear because the predictor is positive."""
+    x = rng.uniform(0, 10, n)
+    return pd.DataFrame({"x": x, "y": 1 + 3 * x - 0.6 * x**2 + 0.03 * x**3 + rng.normal(size=n)})
+
+
 def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a rare binary outcome, for a fit by least squares."""
     X = rng.uniform(-1, 1, (n, 3))
@@ -433,6 +439,10 @@ CASES = {
     "levels_alone": Case(
         lm(levels_alone, "y ~ C(g)", {"g": [*"abc"], "y": (0, 100)}),
         promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
+    ),
+    "cubic": Case(  # a fit of few rows gives nothing
+        lm(cubic, "y ~ x + I(x**2) + I(x**3)", {"x": (0, 10), "y": (-60, 60)}),
+        promises=({"eps": 1.0}, {"eps": 2.0}, {"eps": 4.0}, {"mu": 1.0}),
     ),
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
     "five_points": Case(lm(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)})),

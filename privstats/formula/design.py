@@ -220,6 +220,11 @@ class Design:
         """
         return self._made.multiplied_columns()
 
+    @cached_property
+    def has_higher_powers(self) -> bool:
+        """Whether a column has three or more numeric factors, some of which are a column, such as x**3 beside x."""
+        return self._made.has_higher_powers()
+
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
         """Convert raw rows, each by itself, to clamped, scaled and rounded numbers and to level codes of factors.
 

@@ -216,6 +216,11 @@ class Terms:
         plain = {column: [(a, b) for a, b in found if not {a, b} & pairs.keys()] for column, found in pairs.items()}
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
+    def has_higher_powers(self) -> bool:
+        """Return whether a column has three or more numeric factors, some of which are a column: x**3 beside x."""
+        made_of = [powers for p in self.products if (powers := self._powers(p))]
+        return any(part < whole for whole in made_of if whole.total() > 2 for part in made_of)
+
     def _powers(self, product: Product) -> Counter[str]:
         """Return the expressions whose product is the column of `product`, with their exponents.
 

@@ -27,9 +27,10 @@ def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
     for most in (1_500, 15_000):
         domain = {"NABOVE": (0, most), "LOWINC": (0, 100), "PERMINTE": (0, 100)}
         rows = schools.assign(NABOVE=schools["NABOVE"].clip(0, most)).sample(5000, replace=True, random_state=0)
-        fit = ps.dp_glm("NABOVE ~ LOWINC + PERMINTE", rows, domain=domain, family="poisson", rng=0, **promise)
-        noted.append([one.text for one in fit.notes if one.key == "far amounts"])
-    assert noted[0] == [] and "'NABOVE'" in noted[1][0]
+        call = {"domain": domain, "family": "poisson", **promise}
+        fits = [ps.dp_glm("NABOVE ~ LOWINC + PERMINTE", rows, rng=seed, **call) for seed in range(4)]
+        noted.append([one.text for fit in fits for one in fit.notes if one.key == "far amounts"])
+    assert noted[0] == [] and len(noted[1]) >= 2 and "'NABOVE'" in noted[1][0]
 
 
 @pytest.mark.parametrize("formula", ["y ~ a * x", "y ~ a + I(a**2) + x"])

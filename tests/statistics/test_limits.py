@@ -312,14 +312,14 @@ def test_the_note_on_a_hidden_predictor_names_it():
 
 
 def test_truth_values_declared_as_numbers_hide_no_other_coefficient():
-    """One per cent of ones are hidden as a column with far bounds is, but hold too little to move others by much."""
+    """Three in a thousand are ones, and are left out. With bounds (0, 40) the other coefficient was not given."""
     rng = np.random.default_rng(1)
     x, w = (rng.uniform(size=10_000) < 0.003) * 1.0, rng.normal(size=10_000)
     data = pd.DataFrame({"x": x, "w": w, "y": x + 0.5 * w + rng.normal(size=10_000)})
-    for bounds, given in (((0, 1), True), ((0, 40), False)):
+    for bounds in ((0, 1), (0, 40)):
         domain = {"x": bounds, "w": (-5, 5), "y": (-10, 10)}
         fit = ps.dp_lm("y ~ x + w", data, eps=1.0, domain=domain, rng=1)
-        assert np.isnan(fit.params["x"]) and np.isfinite(fit.params["w"]) == given
+        assert np.isnan(fit.params["x"]) and abs(fit.params["w"] - 0.5) < 0.2
 
 
 @pytest.mark.parametrize(

@@ -580,7 +580,7 @@ def test_branches_of_a_plan_are_told_apart_without_colour():
     assert ax.get_title().count("\n") == 2 and " ...\nshares of" in ax.get_title()
     assert [text.get_text() for text in legend.get_texts()] == [
         "in any case",
-        *(f"if the fit chooses {name}" for name in ("suffstats", "objpert")),
+        *(f"if the fit chooses {name}" for name in ("suffstats", "newton")),
     ]
     assert len({bar.get_hatch() for bar in legend.get_patches()}) == 3
     for branch, drawn in zip(("", *plan.branches), ax.containers, strict=True):
