@@ -206,6 +206,12 @@ def cubic(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": 1 + 3 * x - 0.6 * x**2 + 0.03 * x**3 + rng.normal(size=n)})
 
 
+def years(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a year of construction, which varies over a hundredth of its bounds."""
+    x = rng.uniform(0, 1, n)
+    return pd.DataFrame({"x": x, "y": 1975 + 5 * x + 8 * rng.normal(size=n)})
+
+
 def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a rare binary outcome, for a fit by least squares."""
     X = rng.uniform(-1, 1, (n, 3))
@@ -443,6 +449,9 @@ CASES = {
     "cubic": Case(  # a fit of few rows gives nothing
         lm(cubic, "y ~ x + I(x**2) + I(x**3)", {"x": (0, 10), "y": (-60, 60)}),
         promises=({"eps": 1.0}, {"eps": 2.0}, {"eps": 4.0}, {"mu": 1.0}),
+    ),
+    "years": Case(  # under eps = 1 rare values far off cannot be excluded, and intervals are long: README
+        lm(years, "y ~ x", {"x": (0, 1), "y": (0, 2100)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0})
     ),
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
     "five_points": Case(lm(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)})),
