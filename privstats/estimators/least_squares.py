@@ -435,8 +435,8 @@ class Steps(OneStep):
         noise = sd_of(released.law) * largest**2
         squares = float(released.value[0]) * largest**2
         hidden = squares - variance * seen
-        hides = (max(hidden, 0.0) + noise) / variance if rare or hidden > noise else 0.0
-        return max(squares - noise, 0.0) / variance, hides
+        hides = (max(hidden, 0.0) + noise) / variance if rare or hidden > VISIBLE * noise else 0.0
+        return max(squares - VISIBLE * noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
         """Return the mean square of psi, the loss's derivative, computed from products of scores.
