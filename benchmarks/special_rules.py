@@ -90,6 +90,13 @@ RULES = {
         {"mu": 0.5},
         idle={"estimators.likelihood.LikelihoodStep.without_hidden_levels": lambda step, equation: (equation, ())},
     ),
+    "cubes": Rule(
+        "cubic",
+        {"eps": 2.0},
+        idle={
+            "models.regression.Carrying.minimises_squares": lambda public, by, design: not public.is_ample(by, design)
+        },
+    ),
     "rare_values": Rule("rare_ones", {"eps": 1.0}, off={"RARE_NUMBER": -1e9}),
     "rare_numbers": Rule("rare_ones", {"eps": 4.0}, off={"TWO_ENDED": 10.0}),
     "second_reading": Rule(

@@ -190,9 +190,9 @@ class Carrying:
     def minimises_squares(self, by: Noises, design: Design) -> bool:
         """Return whether "auto" takes objective perturbation for least squares.
 
-        It does not for cubes beside the column itself (`Design.has_higher_powers`). The directions of such columns have
-        little information, and objective perturbation trusts it too early: with x in (0, 10), 10,000 rows and eps = 2,
-        intervals that were given covered .31, those of Newton steps .95 (`hard_cases`, `cubic`).
+        It does not for cubes beside the column itself (`Design.has_higher_powers`). Directions of such columns have
+        little information, which a released second moment may overstate, and intervals of objective perturbation are
+        then too short (`benchmarks.special_rules --names cubes`).
         """
         return not (self.is_ample(by, design) or design.has_higher_powers)
 
