@@ -76,6 +76,13 @@ def two_rare_levels(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "g": g, "y": (rng.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(int)})
 
 
+def three_levels(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of two numbers and a factor whose second and third levels have 3 % and 1.5 % of the rows."""
+    k, x, z = rng.choice(3, n, p=[0.955, 0.03, 0.015]), rng.normal(0, 1, n).clip(-4, 4), rng.uniform(0, 1, n)
+    y = 0.4 * k + 0.5 * x + 0.5 * z + rng.normal(0, 1, n)
+    return pd.DataFrame({"g": np.array(["p", "q", "r"])[k], "x": x, "z": z, "y": y})
+
+
 def rare_and_varied(rng: Rng, n: int) -> pd.DataFrame:
     """Return amounts, and a factor whose reference level has .8 % of the rows and 7 times the relative variance."""
     x, g = rng.uniform(-1, 1, n), rng.choice(["rare", "a", "b"], n, p=[0.008, 0.592, 0.4])
@@ -283,6 +290,7 @@ def shipped(name: str, _rng: Rng, _n: int) -> pd.DataFrame:
 
 TWO = {"a": (-1, 1), "b": (-1, 1), "y": (-4, 4)}
 BOTH = {"a": (-6, 6), "b": (-6, 6), "y": (-12, 12)}
+THREE = {"g": ["p", "q", "r"], "x": (-4, 4), "z": (0, 1), "y": (-6, 10)}
 RARE = {"g": ["a", "b", "rare"], "x": (-5, 5), "y": (-8, 8)}
 TWELVE = [f"l{k:02}" for k in range(12)]
 EVEN = {"g": TWELVE, "x": (-1, 1), "y": (-6, 8)}
@@ -330,6 +338,13 @@ CASES = {
     "rare_and_varied": Case(
         glm(rare_and_varied, "y ~ x + C(g)", {"x": (-1, 1), "g": ["rare", "a", "b"], "y": (0, 30)}, family="gamma")
     ),
+    **{
+        name: Case(  # levels whose rows a released matrix sees at these budgets
+            Population(three_levels, "dp_lm", "y ~ C(g) + x + z", THREE, options),
+            promises=({"eps": 4.0}, {"mu": 1.0}),
+        )
+        for name, options in {"three_levels": {}, "three_levels_huber": {"loss": "huber"}}.items()
+    },
     "two_rare_levels": Case(
         glm(two_rare_levels, "y ~ x + C(g)", {"x": (0, 10), "g": ["p", "q", "r", "t"], "y": (0, 1)}),
         4000,

@@ -23,7 +23,7 @@ from privstats.estimators.constants import (
     HELD_LEAST,
     MATRIX_NOISE,
     MOST_FIRST_NOISE,
-    READ_IF_HELD,
+    READ_WHITENED,
     READABLE,
     UNINFORMATIVE,
 )
@@ -57,11 +57,10 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.sets.vectors import Products
 
 # Budget shares, by name of the query: shares of mu^2 under mu-Gaussian differential privacy ("normal"), and shares of
-# eps under pure differential privacy.
-# The queries "levels", "rare values", "scales again", "second matrix", "whitened squares", "meat" and "residual
-# squares"
-# are optional. The share of an optional query is a part of the share of a main query (`HOSTS`). If the optional query
-# is omitted, the main query keeps its whole share.
+# eps under pure differential privacy ("pure" and "perturbed"). The queries "levels", "rare values", "scales again",
+# "narrow scales", "narrow response", "squares of products", "second matrix", "whitened squares", "meat" and "residual
+# squares" are optional. The share of an optional query is subtracted from the share of a main query (`HOSTS`). If the
+# optional query is omitted, the main query keeps its whole share.
 SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "rare values": 0.10, "scales again": 0.05,
@@ -84,7 +83,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
-# main query of each branch (method of estimation); the budgets of optional queries are parts of the main query's budget
+# main query of each method of estimation; the budget of an optional query is subtracted from the main query's budget
 HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 
@@ -106,7 +105,7 @@ class Adaptive:
     tail : {"usual", "cautious"}
         Assumption about the number of scores with large norms. The noise of the released histogram of score norms hides
         this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger clipping
-        bias: the clipped parts of all scores may add up in one coefficient.
+        bias, in the worst case that all clipped scores affect the same coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
@@ -149,8 +148,8 @@ class Adaptive:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        The noise is measured by ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
+        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
@@ -165,9 +164,9 @@ class Adaptive:
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
-        """Make all releases after the release of the column scales; return the estimate.
+        """Make all releases that follow the release of the column scales; return the estimate.
 
-        The method of estimation is the method with the shortest expected intervals.
+        The estimate is computed by the method with the shortest expected intervals.
         """
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
@@ -176,7 +175,7 @@ class Adaptive:
         entry = hessian_entry_sd(ask, by, box.c) if not self.perturbs else coarse_entry_sd(ask, by, box.c)
         needed = READABLE[by.shares] * entry
         if self.perturbs:
-            needed = READ_IF_HELD * entry * held_at(entry, box.c, sizes.rows) / (HELD_LEAST * box.c)
+            needed = READ_WHITENED * entry * (box.c + 1) ** 0.5
         uninformative = not self.perturbs and relative_noise(box.c, entry * HELD_LEAST / sizes.rows) >= UNINFORMATIVE
         worth = "moments" not in self.branches or not uninformative
         clips = self.perturbs or "moments" not in self.branches or bool(np.isinf(scales.rarer))
@@ -194,7 +193,7 @@ class Adaptive:
             "perturbed": PerturbedSquares.of(problem),
         }
         chosen = self.branches[0]
-        # a method's length: harmonic mean of all coefficients' interval lengths; inf for a coefficient without interval
+        # methods are compared by the harmonic mean of their expected interval lengths (inf for a missing interval)
         if len(self.branches) > 1:
             fewer = 1 / max(levels.told(box), 1 / box.c)
 
@@ -209,7 +208,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # replaced if the estimate has a more precise sd
+        response = {"response_sd": scales.response_sd}  # replaced if the estimate contains a more precise one
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
@@ -252,6 +251,8 @@ class Adaptive:
             Whether the information in the counts of factor levels is worth the budget share of these counts.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
+        if self.loss.needs_scale:  # rows at rare levels may have any norm up to the Hessian's clipping limit
+            levels = replace(levels, row_limit=held_at(coarse_entry_sd(ask, by, box.c), box.c, sizes.rows))
         scales = levels.of_kept(scales)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
         held, moments = held_response(box, ranked)
@@ -283,7 +284,7 @@ class ForecastLaws:
     Parameters
     ----------
     promise : Promise
-        Privacy guarantee of one release: the part of the budget that the release uses.
+        Privacy guarantee of one release, which is the part of the budget that the release uses.
     relation : Relation
         Neighbouring relation of the queries.
     """
@@ -311,7 +312,7 @@ def carries_steps(
     by : Noises
         Noise mechanisms, one for each kind of query.
     promise : Promise
-        Privacy guarantee of the whole fit: the budget.
+        Privacy guarantee of the whole fit, which is its privacy budget.
     relation : Relation
         Neighbouring relation of the queries.
     columns : int
@@ -319,7 +320,7 @@ def carries_steps(
     rows : float
         Number of rows.
     most : float
-        Limit of the relative noise of the Hessian.
+        Limit with which the relative noise of the Hessian is compared.
     """
     part = promise.part(SHARES[by.shares]["hessian"])
     entry = hessian_entry_sd(ForecastLaws(part, relation), by, columns)
@@ -329,8 +330,8 @@ def carries_steps(
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
     """Return the relative noise of the rough second moments (coarse matrix), if released with the whole budget.
 
-    The relative noise is ``sqrt(c + 1) s / n``, for n rows v of c standardised columns and the response, and the noise
-    sd s of an off-diagonal entry of the sum of v v'. The largest eigenvalue of the noise matrix is about twice
+    The relative noise is ``sqrt(c + 1) s / n`` for n rows v of c standardised columns and the response, where s is the
+    noise sd of an off-diagonal entry of the sum of v v'. The largest eigenvalue of the noise matrix is about twice
     ``sqrt(c + 1) s``.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)

@@ -27,17 +27,17 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions
 
-UNSEEN = 1e-8  # a coefficient is reported if its row in a basis of the kept rows' null space has at most this norm
+UNSEEN = 1e-8  # a coefficient is identified if its row in a basis of the null space of kept rows has at most this norm
 
 
 @dataclass(frozen=True, eq=False)
 class LevelConstant:
-    """The constant of one level: a number that is added to the linear predictor of all rows at this level.
+    """The constant of a factor level, a number that is added to the linear predictor of all rows at this level.
 
     Parameters
     ----------
     factor, level : int
-        Index of the factor among all factors, and index of the level in the factor.
+        Index of the factor in the model, and index of the level in the factor.
     direction : ndarray, shape (c,)
         Change of the coefficients that adds 1 to the linear predictor of rows at this level and of no other rows.
     """
@@ -87,15 +87,15 @@ class KeptLevels:
         Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values have
         no large norm. Before `preconditioner.white_levels` is applied, only entries of numeric columns are nonzero.
     needed : float
-        Smallest sufficient number of rows with the rarer value of a two-valued numeric column.
+        A two-valued numeric column needs at least this many rows with its rarer value.
     needed_levels : tuple of float
-        For each factor, the number of rows that a level needs to be kept.
+        For each factor, the number of rows that suffices to keep a level in the fit.
     sd : float
-        Largest noise sd of a level's count, over the factors whose counts were released for themselves.
+        Largest noise sd of a released count of a level; counts computed from sums of columns are not included.
     sds : tuple of ndarray
         For each factor, noise sds of the counts of its levels.
     least : float
-        Smallest count of a kept level; inf without factors.
+        Smallest count of a kept level or of the rarer value of a two-valued numeric column; inf without both.
     rare_values : tuple of (int, float)
         Numeric columns that seem to have only two values, if the rarer value occurs in too few rows. A pair contains
         the column's position and the number of rows with the rarer value.
@@ -111,6 +111,8 @@ class KeptLevels:
         computed from sums of columns. Only used in fits without intervals.
     ends : tuple of KeptEnd
         Numeric columns that are constant in the kept rows.
+    row_limit : float
+        Squared norm at which the Hessian's rows are later clipped, if it is already known; otherwise 0.
     """
 
     keep: AtLevels | None
@@ -129,6 +131,7 @@ class KeptLevels:
     unread: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     sums: tuple[tuple[int, FloatArray, FloatArray], ...] = ()
     ends: tuple[KeptEnd, ...] = ()
+    row_limit: float = 0.0
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
@@ -141,7 +144,7 @@ class KeptLevels:
 
         The bound holds because a ridge matrix is added to the second moments with which rows are standardised.
         """
-        return HELD_LEAST * (len(self.ridge) + 1)
+        return max(self.row_limit, HELD_LEAST * (len(self.ridge) + 1))
 
     def told(self, box: PublicBox) -> float:
         """Return the share of the formula's coefficients that the kept rows identify."""
@@ -152,7 +155,7 @@ class KeptLevels:
 
     @property
     def rarest(self) -> float:
-        """Smallest count of a factor level, or of rare values, left out of the fit; inf if all rows are kept."""
+        """Smallest count among left-out factor levels and left-out values of columns; inf if all rows are kept."""
         pairs = zip(self.counts, self.kept, strict=True)
         of_levels = [float(count[~kept].min(initial=np.inf)) for count, kept in pairs]
         return min([*of_levels, *(one.others for one in self.ends)], default=np.inf)
@@ -166,12 +169,12 @@ class KeptLevels:
 
     @property
     def left_out_sd(self) -> float:
-        """Largest noise sd of the released number of rows that are left out."""
+        """Upper bound on the noise sd of the released number of rows that are left out."""
         levels = sum(int((~kept).sum()) for kept in self.kept)
         return float(np.sqrt(levels * self.sd**2 + sum(one.sd**2 for one in self.ends)))
 
     def of_kept(self, scales: Scales) -> Scales:
-        """Return the scales of columns with columns that are constant in the kept rows centred at the constant."""
+        """Return the scales, with each column that is constant in the kept rows centred at this constant."""
         at = [one.column for one in self.ends]
         center, scale, below_noise, wrong = (
             part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
@@ -199,7 +202,7 @@ def readable_levels(
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        Number of rows that a level needs to be kept; a level with slopes of its own needs three times as many.
+        A level with this many rows is kept; a level with slopes of its own is kept with three times this number.
     share_of : tuple of str
         Labels of the main queries, one for each method. The counts use a part of the main queries' budget share.
     worth : bool
@@ -275,9 +278,9 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
             null = box.null_space(others)
             if null.shape[1] != 1:
                 continue
-            # one row at this level: the row's level of each factor
+            # indices of the levels of all factors, for one row at this level
             row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]
-            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])  # of rows at this level
+            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])  # change of the linear predictor
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
             if abs(change) > UNSEEN:
@@ -309,11 +312,11 @@ def clamped_note(box: PublicBox, mean: float, sd: float, noise: float) -> tuple[
 def with_most_rows(
     counts: list[FloatArray], sds: list[FloatArray], kept: tuple[Any, ...], ends: list[KeptEnd], rows: float
 ) -> tuple[tuple[NDArray[np.bool_], ...], list[KeptEnd]]:
-    """Return masks of the levels to keep, and the columns to hold constant, so that kept rows represent the population.
+    """Return masks of the levels to keep, and the columns whose rare values are left out of the fit.
 
-    Levels with too few rows, and rows with rare values of a number, are left out in ascending order of their counts, as
-    long as the left-out parts together contain at most the share `MOST_LEFT_OUT` of the rows. The coefficients of rare
-    levels that are kept are reported only if the noise of the Hessian allows it.
+    Kept rows should represent the population. Levels with too few rows, and rows with rare values of a numeric column,
+    are therefore left out in ascending order of their counts, as long as at most the share `MOST_LEFT_OUT` of the rows
+    is left out. The coefficients of rare levels that are kept are reported only if the noise of the Hessian allows it.
 
     Parameters
     ----------
@@ -322,7 +325,7 @@ def with_most_rows(
     kept : tuple of ndarray of bool
         For each factor, a mask of the levels with enough rows for this budget.
     ends : list of KeptEnd
-        Columns with other values than one of their bounds in too few rows for this budget.
+        Columns that differ from one of their bounds in too few rows for this budget.
     rows : float
         Number of all rows.
     """
@@ -341,9 +344,9 @@ def with_most_rows(
 def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
     """Return numeric columns that may have the same value, one of their bounds, in nearly all rows.
 
-    If a column has a lower bound of 0, the number of rows in which it is not 0 is at least its sum over its upper bound
-    (and likewise at the upper bound). A column is returned if this number may be below the share `RARE_NUMBER` of what
-    a level needs, and if its variance is below its noise. Columns with the bounds 0 and 1 are returned in any case.
+    If a column has a lower bound of 0, the number of rows in which it is not 0 is at least its sum divided by its upper
+    bound (and likewise at the upper bound). A column is returned if this number may be below the share `RARE_NUMBER` of
+    `needed`, the number of rows that a level needs, and if its variance is below its noise or its bounds are 0 and 1.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -352,7 +355,7 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
 
 
 def end_question(box: PublicBox, columns: Sequence[int], share_of: tuple[str, ...]) -> Sum:
-    """Return the optional query for numbers of rows with some columns off their lower, and off their upper bounds."""
+    """Return the optional query for the numbers of rows in which columns differ from their lower and upper bounds."""
     of, within = OffEnds(np.eye(box.width)[:, list(columns)]), Fractions(2 * max(len(columns), 1))
     return Sum("rare values", of, within, within_share_of=share_of)
 
@@ -365,9 +368,9 @@ def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[Ke
     columns : sequence of int
         Positions of the columns.
     counts : Release
-        Numbers of rows with these columns off their lower bounds, then off their upper bounds.
+        Number of rows in which each column differs from its lower bound, then likewise from its upper bound.
     needed : float
-        Number of rows with another value that suffices to estimate a column's coefficient.
+        A column's coefficient can be estimated if at least this many rows have another value.
     """
     found, sd = [], sd_of(counts.law)
     for j, above, below in zip(columns, *np.split(counts.value, 2), strict=True):
@@ -402,7 +405,7 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
 
 
 def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) -> FloatArray:
-    """Return the amounts added to the mean squares of two-valued numeric columns: a diagonal matrix, shape (c, c).
+    """Return a diagonal matrix, shape (c, c), of amounts to add to the mean squares of two-valued numeric columns.
 
     For c columns, the amounts limit the squared norm of standardised rows with the rarer value to `HELD_LEAST` times
     c + 1.
@@ -410,7 +413,7 @@ def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) ->
     Parameters
     ----------
     ends : list of (int, float)
-        Position of each two-valued column, and the number of rows with the column's rarer value (`rare_ends`).
+        Position of each two-valued column, and the number of rows with the rarer value of the column (`rare_ends`).
     """
     ridge = np.zeros(box.c)
     for j, rarer in ((j, rarer) for j, rarer in ends if j < box.c):
@@ -439,14 +442,14 @@ def counts_from_sums(box: PublicBox, factor: Any, scales: Scales) -> tuple[Float
 def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
     """Return notes on the levels left out of the fit.
 
-    A left-out reference level has a note of its own, about all coefficients that compare other levels with it. Without
-    dummies, such as under sums to zero, one note of the factor names the levels.
+    A left-out reference level has a note of its own, about all coefficients that compare other levels with it. For a
+    factor without dummies, as with sum-to-zero contrasts, a single note names all left-out levels.
     """
     notes, names = [], box.design.names
     to_users = box.design.to_original(response=False)[0]
     parts = zip(box.design.factors, levels.kept, levels.counts, levels.needed_levels, strict=True)
     for factor, kept, counts, needed in parts:
-        known: dict[str, Any] = {"sd": levels.sd, "needed": needed, "budget": "this budget"}
+        known: dict[str, Any] = {"sd": levels.sd, "needed": needed + VISIBLE * levels.sd, "budget": "this budget"}
         rare, first = np.flatnonzero(~kept).tolist(), factor.reference
         if not rare:
             continue
@@ -501,7 +504,7 @@ def of_level(box: PublicBox, factor: Any, level: int) -> list[int]:
 def of_written_level(box: PublicBox, factor: Any, level: int) -> list[int]:
     """Return the indices of the coefficients of a level, for a factor with a coefficient for each of its levels.
 
-    The design that the user wrote may multiply the same factors in another order.
+    In the formula that the user wrote, the factors of an interaction may have another order.
     """
     recoded, parts = box.design.recoded, product_parts(factor.name)
     for own in recoded.design.factors:
@@ -538,9 +541,9 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
 
 
 def compared_with_another(box: PublicBox, factor: Any, level: int, counts: FloatArray, needed: float) -> str:
-    """Return the last words of a remedy for a rare reference level: comparison with the most frequent other level.
+    """Return the end of a note on a rare reference level, which proposes comparison with the most frequent other level.
 
-    The text is empty if all other levels have fewer than `needed` rows, or if `level` is no reference level.
+    The text is empty if all other levels have fewer than `needed` rows, or if `level` is not a reference level.
     """
     if level != factor.reference or has_all_levels(box, factor):
         return ""

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from benchmarks.hard_cases import THREE, three_levels
 from privstats.estimators.one_step import OneStep
 from privstats.estimators.perturbed_least_squares import PerturbedSquares
 from privstats.losses.base import HuberLoss
@@ -262,3 +263,16 @@ def test_cubes_beside_their_column_are_fitted_by_steps_and_cover():
     for formula, mech in powers.items():
         plan = ps.plan("lm", formula, 10_000, eps=2.0, domain={"x": (0, 10), "y": (-60, 60)})
         assert ("objpert" in str(plan)) == (mech == "objpert"), formula
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": "huber"}], ids=["squares", "huber"])
+def test_levels_that_a_released_matrix_sees_are_given_and_do_not_lengthen_other_intervals(options):
+    n, ratios = 10_000, []
+    for seed in range(4):
+        rows = three_levels(np.random.default_rng(seed), n)
+        fit = ps.dp_lm("y ~ C(g) + x + z", rows, eps=4.0, domain=THREE, rng=seed, **options)
+        k = np.column_stack([rows["g"] == "q", rows["g"] == "r", rows["x"], rows["z"], np.ones(n)]).astype(float)
+        public = 2 * 1.96 * np.sqrt(np.diag(np.linalg.inv(k.T @ k)))[[4, 0, 1, 2, 3]]
+        ratios.append(np.diff(fit.conf_int(), axis=1).ravel() / public)
+    assert np.isfinite(ratios).mean() > 0.9
+    assert np.nanmax(ratios) < 4.5 and np.nanmedian(ratios) < 1.5
